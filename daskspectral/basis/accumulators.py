@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 import numpy as np
@@ -208,9 +209,10 @@ class MatrixSums(Accumulator):
         self, left: Basis, right: Basis, forms: Forms, functionals: Functionals, dtype: Any, workspace: Workspace
     ):
         super().__init__(workspace)
-        self._bases = {"left": self._there(left)}
-        if right is not left:
-            self._bases["right"] = self._there(right)
+        bases, device = {"left": left} | ({} if right is left else {"right": right}), workspace.device
+        self._bases: dict[str, Basis] = {  # moved once for all groups of rows
+            side: workspace.made(f"basis {id(b)}", partial(device.moved, b)) for side, b in bases.items()
+        }
         self._forms, self._functionals = forms, functionals
         self._narrow = np.dtype(dtype) != np.float64
         self._exponent: int | None = None
@@ -230,11 +232,6 @@ class MatrixSums(Accumulator):
             (a, b): contraction(self._bases[a], self._bases[b], tuple(wanted), np.dtype(dtype), workspace)
             for (a, b), wanted in products.items()
         }
-
-    def _there(self, basis: Basis) -> Basis:
-        """The basis with its arrays on the device, moved once for all groups of rows."""
-        there: Basis = self._workspace.made(f"basis {id(basis)}", lambda: self._workspace.device.moved(basis))
-        return there
 
     def _sides(self, name: str) -> Sides:
         if "right" not in self._bases:
@@ -264,17 +261,13 @@ class MatrixSums(Accumulator):
         return replace(block, scale=np.ldexp(block.scale, -self._exponent)) if self._exponent else block
 
     def result(self) -> dict[str, Array]:
-        sums = self._sums()
-        return {k: np.ldexp(v, 2 * self._exponent) for k, v in sums.items()} if self._exponent else sums
-
-    def _sums(self) -> dict[str, Array]:
         matrices = {sides: products.result() for sides, products in self._contractions.items()}
         sums = {k: _combine(f.expression.terms, matrices[self._sides(k)]) for k, f in self._forms.items()}
         vectors = {key: self._workspace.device.get(v) for key, v in self._vectors.items()}
         for name, functional in self._functionals.items() if vectors else ():
             of_side = {pairing: v for (side, pairing), v in vectors.items() if side == self._side(name)}
             sums[name] = _combine(functional.expression.terms, of_side)
-        return sums
+        return {k: np.ldexp(v, 2 * self._exponent) for k, v in sums.items()} if self._exponent else sums
 
 
 class ModeSums(Accumulator):

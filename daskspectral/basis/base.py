@@ -189,11 +189,6 @@ class Basis(BasisRecipe):
         """Return the sums of forms and functionals, and all others, from what an accumulator returns."""
         return dict(sums)
 
-    @property
-    def precision(self) -> float:
-        """The relative precision of its sums, if it is worse than rounding; 0 otherwise."""
-        return 0.0
-
     def sum_cost(self, forms: Forms, functionals: Functionals, device: str) -> SumCost | None:
         """Return the cost of its sums, for the plan of a pass; None for sums of matrices of the forms."""
         return None

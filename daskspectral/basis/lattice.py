@@ -31,14 +31,7 @@ from daskspectral.kernels.base import number
 from daskspectral.kernels.radial import HalfIntegerBessel
 from daskspectral.modes.frequencies import Frequencies
 from daskspectral.modes.functions import LatticeValues
-from daskspectral.modes.matrices import (
-    MODES,
-    form_matrix,
-    functional_vector,
-    pairing_terms_of,
-    terms_of,
-    weights_of,
-)
+from daskspectral.modes.matrices import matrices_of_modes, weights_of
 from daskspectral.modes.sums import SumCost, mode_cost, rows_at_once
 from daskspectral.registry import Written
 from daskspectral.validation import POSITIVE, check_integer, check_number, check_option
@@ -261,11 +254,6 @@ class FourierLattice(Written, Basis):
         """The period along each axis, (d,), in the units of the prepared columns."""
         return np.array([p or (side[1] - side[0]) * (1 + self.margin) for p, side in self.ends])
 
-    @cached_property
-    def centre(self) -> Array:
-        """Where t = 0, (d,): the middle of the box; 0 along a periodic axis."""
-        return self.domain.center
-
     @property
     def ends(self) -> list[tuple[float | None, Any]]:
         """The period of each axis, None for an axis with a side of the box, and this side."""
@@ -290,7 +278,7 @@ class FourierLattice(Written, Basis):
     def angles(self, x: Array) -> NDArray[np.float64]:
         """t (c, d) of points x (c, d)."""
         t = np.array(x.T, dtype=float, order="C")  # contiguous along each axis, as sums want them
-        t -= self.centre[:, None]
+        t -= self.domain.center[:, None]
         t *= (2 * np.pi / self.period)[:, None]
         return t.T
 
@@ -306,12 +294,7 @@ class FourierLattice(Written, Basis):
         return ModeSums(self, weights_of(forms, functionals, self.dimension), workspace)
 
     def matrices(self, forms: Forms, functionals: Functionals, sums: Mapping[str, Any]) -> dict[str, Array]:
-        d, at = self.dimension, self.frequencies
-        modes = {w: sums[MODES + w.name] for w in weights_of(forms, functionals, d)}
-        found = {name: form_matrix(at, terms_of(form.expression, d), modes) for name, form in forms.items()}
-        for name, functional in functionals.items():
-            found[name] = functional_vector(at, pairing_terms_of(functional.expression, d), modes)
-        return found | {name: values for name, values in sums.items() if not name.startswith(MODES)}
+        return matrices_of_modes(self.frequencies, forms, functionals, sums)
 
     def evaluator(self, coefficients: Array, device: Device = HOST) -> Callable[[Array], Array]:
         rest = np.concatenate([np.zeros_like(coefficients[:1]), coefficients[1:]])  # beside a constant digits are lost
@@ -335,10 +318,6 @@ class FourierLattice(Written, Basis):
         return mode_cost(self.orders, self.method or "nufft", len(weights), device)
 
     @property
-    def precision(self) -> float:
-        return self.eps if self.method == "nufft" else 0.0
-
-    @property
     def block_rows(self) -> int:
         return rows_at_once(self.method or "matmul", self.orders)
 
@@ -347,7 +326,7 @@ class FourierLattice(Written, Basis):
         return np.diag(np.append(0.0, np.ones(self.size - 1)))
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
-        points = block.x.astype(float, copy=False) - self.centre
+        points = block.x.astype(float, copy=False) - self.domain.center
         return Waves(self, block, self.frequencies.waves, points, math.sqrt(2), constants=1)
 
 

@@ -192,6 +192,18 @@ def truncated(modes: Any, orders: Sequence[int]) -> Any:
     return modes[(..., *cut)]
 
 
+def matrices_of_modes(
+    frequencies: Frequencies, forms: Forms, functionals: Functionals, sums: Mapping[str, Any]
+) -> dict[str, Array]:
+    """Return the sums of forms (p, p) and functionals (p,) or (p, m) from modes by name; other sums unchanged."""
+    d = len(frequencies.orders)
+    modes = {w: sums[MODES + w.name] for w in weights_of(forms, functionals, d)}
+    found = {name: form_matrix(frequencies, terms_of(form.expression, d), modes) for name, form in forms.items()}
+    for name, functional in functionals.items():
+        found[name] = functional_vector(frequencies, pairing_terms_of(functional.expression, d), modes)
+    return found | {name: values for name, values in sums.items() if not name.startswith(MODES)}
+
+
 def form_matrix(frequencies: Frequencies, terms: Collection[ModeTerm], modes: Modes) -> Array:
     """Return the sum of the terms' factor * weight * d_left phi_i d_right phi_j over the rows, (p, p), from modes.
 

@@ -55,7 +55,8 @@ class Weighed:
         self.operator, self.basis = moments.operator, SpectralDensityBasis(lattice, kernel)
         self.sums = matrices_of(lattice, moments.operator, moments.arrays)
         self.moments = replace(moments, arrays=self.sums)
-        self.rows, self.precision = counted_rows(moments), max(lattice.precision, PRECISION[moments.dtype])
+        eps = lattice.eps if lattice.method == "nufft" else 0.0
+        self.rows, self.precision = counted_rows(moments), max(eps, PRECISION[moments.dtype])
         self.scale = np.sqrt(self.basis.weights)
 
     def mean(self, sums: Array) -> Array:

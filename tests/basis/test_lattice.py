@@ -25,7 +25,7 @@ LATTICES = [
 
 
 def points(lattice: FourierLattice, n: int = 7) -> Any:
-    return lattice.centre + lattice.period * np.random.default_rng(1).uniform(-0.6, 0.6, (n, lattice.dimension))
+    return lattice.domain.center + lattice.period * np.random.default_rng(1).uniform(-0.6, 0.6, (n, lattice.dimension))
 
 
 @pytest.mark.parametrize("lattice", LATTICES, ids=lambda b: f"d={b.dimension}")
@@ -48,9 +48,9 @@ def test_the_period_is_the_box_and_its_margin() -> None:
     """The gap between opposite edges is 1.15 of the shortest wavelength, within bounds, along no periodic axis."""
     lattice = FourierLattice((4, 9), box=[(-2, 3), (0, 1)], margin=0.3)
     np.testing.assert_allclose(lattice.period, [6.5, 1.3])
-    np.testing.assert_allclose(lattice.centre, [0.5, 0.5])
+    np.testing.assert_allclose(lattice.domain.center, [0.5, 0.5])
     closed = FourierLattice((1, 9), box=[None, (0, 1)], periods=[2 * np.pi, None])
-    assert (closed.period[0], closed.centre[0]) == (2 * np.pi, 0)
+    assert (closed.period[0], closed.domain.center[0]) == (2 * np.pi, 0)
     margins = {m: FourierLattice(m, box=[(0, 1)]).margin for m in (1, 4, 6, 9, 100)}
     assert (margins[1], margins[100], closed.margin) == (0.5, 0.2, margins[9])
     for m in (4, 6):
@@ -99,7 +99,7 @@ OWN = Radial(lambda s: np.exp(-0.5 * s), [lambda s: -0.5 * np.exp(-0.5 * s)])
 )
 def test_a_prior_reproduces_its_kernel(kernel: Any, lattice: FourierLattice, tolerance: float) -> None:
     rng = np.random.default_rng(0)
-    x, y = (lattice.centre + rng.uniform(-1, 1, (n, lattice.dimension)) for n in (20, 15))
+    x, y = (lattice.domain.center + rng.uniform(-1, 1, (n, lattice.dimension)) for n in (20, 15))
     found = lattice.values(y).T @ (prior_weights(kernel, lattice)[:, None] * lattice.values(x))
     np.testing.assert_allclose(found, kernel.values(x, y) / kernel.diagonal(x[:1]), atol=tolerance)
 

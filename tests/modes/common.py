@@ -32,7 +32,7 @@ def waves(lattice: FourierLattice, x: Any, alpha: tuple[int, ...] = ()) -> Any:
     for turn in (0, 1):  # cos, and sin = cos a quarter turn back
         for k in half:
             w = 2 * np.pi * np.array(k) / lattice.period
-            phase = (x - lattice.centre) @ w + (sum(alpha) - turn) * np.pi / 2
+            phase = (x - lattice.domain.center) @ w + (sum(alpha) - turn) * np.pi / 2
             parts.append(np.sqrt(2) * np.prod(w ** np.array(alpha)) * np.cos(phase))
     return np.array([np.full(len(x), float(not any(alpha))), *parts])
 
