@@ -19,10 +19,6 @@ def points(m: int, d: int, seed: int = 0) -> Array:
     return np.random.default_rng(seed).standard_normal((m, d))
 
 
-def squared_distances(x: Array, chosen: NDArray[np.intp]) -> Array:
-    return np.array([min(float(np.sum((row - x[j]) ** 2)) for j in chosen) for row in x])
-
-
 def choose(method: str, x: Array, p: int, seed: int = 0) -> NDArray[np.intp]:
     return landmarks.choose(method, x, p, np.random.default_rng(seed), gram=gaussian)
 
@@ -60,7 +56,8 @@ def test_farthest_point_against_brute_force(m: int, d: int, seed: int) -> None:
     chosen = choose("farthest", x, m, seed)
     expected = chosen[:1]
     while len(expected) < distinct:
-        expected = np.append(expected, np.argmax(squared_distances(x, expected)))
+        nearest = [min(np.sum((row - x[j]) ** 2) for j in expected) for row in x]
+        expected = np.append(expected, np.argmax(nearest))
     assert np.array_equal(chosen, expected)
 
 

@@ -12,7 +12,7 @@ import zarr
 from distributed import Client, LocalCluster
 
 import daskspectral as dsp
-from tests.common import doubtful, written
+from tests.common import doubtful, small_model, written
 
 X = np.random.default_rng(0).standard_normal((2000, 2))
 
@@ -24,21 +24,16 @@ def command(*arguments: str) -> str:
     return done.stdout
 
 
-def spectral() -> dsp.SpectralDecomposition:
-    basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 40)
-    return dsp.SpectralDecomposition(basis=basis, n_components=4, random_state=0)
-
-
 @doubtful
 @pytest.mark.slow  # the command is run in processes
 def test_from_a_file_to_an_embedding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     zarr.create_array("points.zarr", data=X, chunks=(500, 2))
-    model = spectral().fit("points.zarr", checkpoint="run")
+    model = small_model(40).fit("points.zarr", checkpoint="run")
     model.save("model.zarr")
     loaded = dsp.load("model.zarr")
     np.testing.assert_array_equal(loaded.eigenvalues_, model.eigenvalues_)
-    expected = spectral().fit(X)
+    expected = small_model(40).fit(X)
     np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-8, atol=1e-9)
     loaded.transform("points.zarr", out="embedding.zarr")
     functions = written("embedding.zarr")
@@ -57,15 +52,15 @@ def test_from_a_file_to_an_embedding(tmp_path: Path, monkeypatch: pytest.MonkeyP
 @pytest.mark.slow  # stores at URLs have fast tests of their own
 def test_a_url_of_an_object_store() -> None:
     zarr.create_array("memory://smoke.zarr", data=X, chunks=(500, 2))
-    spectral().fit("memory://smoke.zarr").save("memory://smoke-model.zarr")
+    small_model(40).fit("memory://smoke.zarr").save("memory://smoke-model.zarr")
     model = dsp.load("memory://smoke-model.zarr")
-    np.testing.assert_allclose(model.eigenvalues_, spectral().fit(X).eigenvalues_, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(model.eigenvalues_, small_model(40).fit(X).eigenvalues_, rtol=1e-8, atol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_a_cluster_of_processes(tmp_path: Path, cluster: LocalCluster) -> None:
     path = str(tmp_path / "points.zarr")
     zarr.create_array(path, data=X, chunks=(500, 2))
-    expected = spectral().fit(path).eigenvalues_
+    expected = small_model(40).fit(path).eigenvalues_
     with Client(cluster):
-        np.testing.assert_array_equal(spectral().fit(path).eigenvalues_, expected)
+        np.testing.assert_array_equal(small_model(40).fit(path).eigenvalues_, expected)

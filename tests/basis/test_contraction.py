@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 import daskspectral as dsp
 from daskspectral.basis import CallableBasis, Concatenated, ConstantBasis, LandmarkBasis, MonomialBasis
@@ -204,19 +202,3 @@ def test_landmarks_among_the_points(kernel: str) -> None:
         sums = Measure(basis, basis, forms(1), dtype=dtype, rows=6)([BATCH])
         assert_close(sums, wanted, tolerance)
         assert np.linalg.eigvalsh(sums["dirichlet"])[0] > -tolerance * np.abs(sums["dirichlet"]).max()
-
-
-@given(data=st.data(), name=st.sampled_from(sorted(CASES)), seed=st.integers(0, 1000))
-def test_sums_add_under_any_split_and_block_size(data: Any, name: str, seed: int) -> None:
-    basis, n = CASES[name][0], data.draw(st.integers(1, 30))
-    batch = make_batch(n, seed)
-    whole = Measure(basis, basis, forms(1), PAIRINGS)([batch])
-    cuts = sorted(data.draw(st.lists(st.integers(0, n), max_size=5)))
-    rows = data.draw(st.integers(1, n + 3))
-    pieces = [{k: v[a:b] for k, v in batch.items()} for a, b in zip([0, *cuts], [*cuts, n], strict=True)]
-    measure = Measure(basis, basis, forms(1), PAIRINGS, rows=rows)
-    middle = data.draw(st.integers(0, len(pieces)))
-    parts = [measure(pieces[:middle]), measure(pieces[middle:])]
-    for found in (measure(pieces), {key: sum(p[key] for p in parts if key in p) for key in whole}):
-        for key, wanted in whole.items():
-            np.testing.assert_allclose(found[key], wanted, rtol=0, atol=1e-12 * max(1.0, np.abs(wanted).max()))

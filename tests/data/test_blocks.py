@@ -78,21 +78,15 @@ BROKEN: dict[str, Callable[[np.ndarray], Any]] = {
 }
 
 
-def third_block(change: Callable[[np.ndarray], Any]) -> da.Array:
-    """Blocks of X, of which the third, from row 260 on, is changed."""
-
-    def part(block: np.ndarray, block_id: tuple[int, ...]) -> Any:
-        return change(block) if block_id[0] == 2 else block
-
-    return da.from_array(X, chunks=(130, 2)).map_blocks(part, **PROMISE)
-
-
 @pytest.mark.parametrize("kind", BROKEN)
 def test_dask_blocks_that_break_their_promise_are_named(kind: str, tmp_path: Path) -> None:
-    fitted = estimator().fit(X)
+    def third(block: np.ndarray, block_id: tuple[int, ...]) -> Any:
+        return BROKEN[kind](block) if block_id[0] == 2 else block
+
+    fitted, blocks = estimator().fit(X), da.from_array(X, chunks=(130, 2)).map_blocks(third, **PROMISE)
     for act in (estimator().fit, lambda x: fitted.transform(x, out=f"{tmp_path}/out.zarr")):
         with pytest.raises((ValueError, TypeError), match=r"block \(2, 0\)"):
-            act(third_block(BROKEN[kind]))
+            act(blocks)
 
 
 def test_masked_whole_numbers_that_are_not_announced_are_an_error() -> None:

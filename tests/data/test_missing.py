@@ -42,16 +42,12 @@ def fitted(x: Any, basis: Landmarks = TEN) -> dsp.SpectralDecomposition:
     return dsp.SpectralDecomposition(basis=basis, n_components=3, folds=None, random_state=0).fit(x)
 
 
-def last_chunk(path: Path) -> Path:
-    return max(p for p in path.rglob("*") if p.is_file() and "zarr" not in p.name and not p.name.startswith(".z"))
-
-
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_a_chunk_that_vanishes_is_missed_where_it_is_read(tmp_path: Path, layout: str) -> None:
     path = tmp_path / "x.zarr"
     reader = zarr_reader(written(path, **LAYOUTS[layout]))
     model = fitted(str(path))
-    last_chunk(path).unlink()
+    max(p for p in path.rglob("[0-9]*") if p.is_file()).unlink()  # the last chunk
     np.testing.assert_array_equal(reader.read(10, 190), X[10:190])
     missing = r"chunk .* \(rows \d00 to 400\)"
     for read in (lambda: reader.read(190, 390), lambda: model.transform(str(path)).compute(scheduler="synchronous")):
