@@ -19,7 +19,6 @@ from tests.estimators.common import make
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0, np.pi, (600, 1))
-LINE = dsp.basis.MonomialBasis(1, 1)
 CUBIC = dsp.basis.MonomialBasis(1, 3)
 WALK = autoregression(1200, 0.8)
 
@@ -125,7 +124,7 @@ def test_fields_are_cut_with_their_rows() -> None:
 
 def test_views() -> None:
     y = np.sin(X) + 0.1 * RNG.standard_normal(X.shape)
-    est = dsp.SpectralDecomposition(Cross(), CUBIC, right_basis=LINE, n_components=2)
+    est = dsp.SpectralDecomposition(Cross(), CUBIC, right_basis=dsp.basis.MonomialBasis(1, 1), n_components=2)
     views = Views((da.from_array(X, chunks=(300, 1)), y))
     fold = KFold(3, shuffle=True, random_state=0)
     found = cross_val_score(est, views, cv=fold, error_score="raise")

@@ -51,7 +51,7 @@ def test_invalid_rows() -> None:
     x = np.random.default_rng(0).standard_normal((400, 2))
     x[[250, 17, 301], 1] = np.nan
     store(points=x)
-    with pytest.raises(dsp.InvalidRowError, match="row 17 is the first that cannot be used: X holds NaN in column 1"):
+    with pytest.raises(dsp.InvalidRowError, match="row 17"):
         done(f"{FIT} --out model.zarr")
     done(f"{FIT} --on-invalid skip --out model.zarr")
     assert "3 invalid ones left out" in done("info model.zarr")

@@ -102,8 +102,6 @@ def listening() -> Iterator[tuple[str, socket.socket]]:
 
 
 TRANSFORM = "transform m.zarr points.zarr --out e.zarr --config run.yaml"
-EVIL = "import pathlib\npathlib.Path('ran').touch()\nclass Kernel: pass\n"
-TAG = "!!python/object/apply:os.system ['touch ran']"
 CALLS = {  # options of one call, which no result passes on
     "a scheduler": "scheduler: tls://ADDRESS\nconnect-timeout: 0.1",
     "trust": "trust: [evil.Kernel]",
@@ -116,7 +114,7 @@ REFUSED = {
     "another command": "command: {a: b}",
     "wrong kind": "right: 3",
     "a word": 'on-invalid: "\\e[2J"',
-    "a tag": f"on-invalid: {TAG}",
+    "a tag": "on-invalid: !!python/object/apply:os.system ['touch ran']",
     "deep lists": f"on-invalid: {'[' * 1000}",
     "references": "on-invalid: &a0 [x, x]\nright: [*a0, *a0]",
     "no text": "on-invalid: \x00",
@@ -135,7 +133,7 @@ def test_hostile_settings_do_nothing(name: str, model: Path, listening: Any, mon
     address, server = listening
     shutil.copytree(model, "m.zarr")
     monkeypatch.syspath_prepend(Path().absolute())
-    Path("evil.py").write_text(EVIL)
+    Path("evil.py").write_text("import pathlib\npathlib.Path('ran').touch()\nclass Kernel: pass\n")
     text = (REFUSED | CALLS)[name].replace("ADDRESS", address)
     zarr.create_group("run.zarr").attrs[settings.ATTRIBUTE] = f"daskspectral: 1.0.0\n{text}"
     Path("run.yaml").write_text(text)

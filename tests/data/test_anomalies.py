@@ -149,9 +149,6 @@ def test_a_loaded_model_has_the_baseline_of_the_fit_and_an_update_keeps_it(tmp_p
     np.testing.assert_array_equal(again.to_xarray().sst_climatology, baseline)
 
 
-MONTH: dict[str, Any] = {"anomaly": "month"}
-
-
 @doubtful
 def test_rows_to_which_the_baseline_does_not_apply_are_refused() -> None:
     data = field()
@@ -162,4 +159,4 @@ def test_rows_to_which_the_baseline_does_not_apply_are_refused() -> None:
         with pytest.raises(ValueError, match=r"month|labels|anomaly|detrend"):
             other.score(call)
     with pytest.raises(ValueError, match="the month 3 have the weight 0"):
-        dsp.EOF().fit(dsp.Rows(data, **MONTH), sample_weight=(data.time.dt.month != 3).astype(float))
+        dsp.EOF().fit(dsp.Rows(data, anomaly="month"), sample_weight=(data.time.dt.month != 3).astype(float))

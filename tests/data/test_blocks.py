@@ -14,8 +14,7 @@ import xarray as xr
 import daskspectral as dsp
 from daskspectral.data.containers import as_reader
 
-RNG = np.random.default_rng(7)
-X = RNG.standard_normal((600, 2))
+X = np.random.default_rng(7).standard_normal((600, 2))
 PROMISE = {"dtype": float, "meta": np.empty((0, 0))}
 
 

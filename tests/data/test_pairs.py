@@ -59,6 +59,7 @@ OPTIONS: dict[str, Any] = {
     "zarr": True,
 }
 EXCLUSIVE = [{"on_invalid=skip", "on_invalid=pairwise"}, {"chunks", "zarr"}, {"allow_missing", "chunks"}]
+EXCLUSIVE += [{"fields", "on_invalid=pairwise"}]
 MANY = [
     ("columns", "standardize", "latitude", "anomaly", "detrend", "on_invalid=skip", "sample_weight", "zarr"),
     ("standardize", "latitude", "anomaly", "detrend", "on_invalid=pairwise", "sample_weight", "chunks"),
@@ -66,8 +67,7 @@ MANY = [
     ("columns", "latitude", "anomaly", "on_invalid=skip", "allow_missing", "storage_options", "float32"),
     ("standardize", "sample_dims", "latitude", "anomaly", "on_invalid=skip", "chunks"),
 ]
-ILLEGAL = [{"fields", "on_invalid=pairwise"}]
-PAIRS: list[tuple[str, ...]] = [pair for pair in combinations(OPTIONS, 2) if {*pair} not in EXCLUSIVE + ILLEGAL]
+PAIRS: list[tuple[str, ...]] = [pair for pair in combinations(OPTIONS, 2) if {*pair} not in EXCLUSIVE]
 
 
 @form

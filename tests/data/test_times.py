@@ -74,7 +74,6 @@ def of_cftime(calendar: str, count: int, freq: str) -> Any:
     return np.asarray(times, dtype=object)
 
 
-ZONE = "Europe/Paris"
 CALENDARS: dict[str, tuple[Any, list[Any]]] = {
     "daily": winters("D"),
     "monthly": winters("MS"),
@@ -95,7 +94,7 @@ CALENDARS: dict[str, tuple[Any, list[Any]]] = {
     "ends of months of a calendar": thinned(of_cftime("julian", 240, "ME")),
     "months of a calendar": thinned(of_cftime("noleap", 240, "MS")),
     "dates of Python": thinned(np.array([datetime.date(2000, 2, 1) + datetime.timedelta(days=k) for k in range(60)])),
-    "with a zone": thinned(pd.date_range("2000-03-25", periods=99, freq="h", tz=ZONE)),
+    "with a zone": thinned(pd.date_range("2000-03-25", periods=99, freq="h", tz="Europe/Paris")),
 }
 
 

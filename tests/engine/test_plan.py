@@ -18,7 +18,6 @@ from tests.engine.common import TWENTY, X, model
 
 chunk_lengths = st.lists(st.integers(0, 10**5), min_size=1, max_size=40).filter(lambda c: sum(c) > 0)
 work = st.floats(1e3, 1e7)
-widths = st.integers(0, 10**5)
 
 
 def covers(plan: Plan, n: int) -> bool:
@@ -32,7 +31,7 @@ def covers(plan: Plan, n: int) -> bool:
     )
 
 
-@given(chunk_lengths, work, widths)
+@given(chunk_lengths, work, st.integers(0, 10**5))
 def test_large_chunks_are_split_evenly_or_stay_whole(lengths: list[int], flops: float, row_bytes: int) -> None:
     edges = np.concatenate([[0], np.cumsum(lengths)])
     n = int(edges[-1])

@@ -15,8 +15,7 @@ from daskspectral.errors import InvalidRowError
 from daskspectral.operators import Laplacian, Operator
 
 N = 5000
-RNG = np.random.default_rng(0)
-X = RNG.standard_normal((N, 3)) + np.array([0, 5, -5])
+X = np.random.default_rng(0).standard_normal((N, 3)) + np.array([0, 5, -5])
 
 
 def source(x: Any = X, operator: Operator | None = None, weight: Any = None) -> Source:

@@ -173,7 +173,6 @@ def test_rounded_matrices_are_made_whole() -> None:
 # -- averages, counts, and products of invariant functions -------------------------------------------------------------
 
 
-MINUS = gr.Isometry(-np.eye(6))
 MOST = gr.Isometry(np.diag([1.0, -1, -1, -1, -1]))
 
 FOUND: dict[str, tuple[gr.Group, type]] = {
@@ -197,7 +196,7 @@ def test_the_average_of_a_group() -> None:
     [
         gr.Permutations(5),
         gr.DirectProduct(gr.Permutations(3), gr.Generated([gr.Permutations(2), gr.SignFlips(2)])),
-        gr.Generated([gr.DirectProduct(gr.Permutations(4), gr.SignFlips(2)), MINUS]),
+        gr.Generated([gr.DirectProduct(gr.Permutations(4), gr.SignFlips(2)), gr.Isometry(-np.eye(6))]),
     ],
     ids=repr,
 )
