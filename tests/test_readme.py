@@ -8,7 +8,7 @@ import sys
 import tomllib
 import warnings
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,36 +24,29 @@ INSTALL = 'python3.11 -m venv .venv && . .venv/bin/activate && pip install ".[pl
 TESTS = 'python3.11 -m venv .venv && .venv/bin/pip install -e ".[test]" && .venv/bin/python -m pytest -n 2\n'
 
 
-class Block(NamedTuple):
-    line: int
-    language: str
-    code: str
-
-
-def blocks() -> list[Block]:
-    """The fenced blocks of the README, in order, each with the number of its first line of code."""
+def blocks() -> list[tuple[int, str, str]]:
+    """The fenced blocks of the README: the number of the first line of code, the language, and the code."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     fences = re.finditer(r"^```(\S*)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
-    return [Block(text.count("\n", 0, m.start(2)) + 1, m[1], m[2]) for m in fences]
+    return [(text.count("\n", 0, m.start(2)) + 1, m[1], m[2]) for m in fences]
 
 
-def run_shell(block: Block, folder: Path) -> None:
+def run_shell(line: int, code: str, folder: Path) -> None:
     """Run a shell block by bash; what it prints is shown where it fails, or warns.
 
     The package is installed already, and the command that runs the tests would run this test in itself.
     """
-    code = block.code.replace(INSTALL, "").replace(TESTS, "")
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     environment["PATH"] = f"{folder.parent / 'bin'}{os.pathsep}{environment['PATH']}"
     done = subprocess.run(
-        ["bash", "-e", "-u", "-o", "pipefail", "-c", code],
+        ["bash", "-e", "-u", "-o", "pipefail", "-c", code.replace(INSTALL, "").replace(TESTS, "")],
         cwd=folder,
         env=environment,
         capture_output=True,
         text=True,
         timeout=300,  # on a busy machine
     )
-    said = f"README.md:{block.line} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+    said = f"README.md:{line} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
     assert done.returncode == 0, said
     assert "warning" not in done.stderr.lower(), said
 
@@ -75,16 +68,15 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def reader(folder: Path) -> dict[str, Any]:
     """The names that the Python blocks leave behind, `models` the model of each of them."""
     reader: dict[str, Any] = {"__name__": "__main__", "models": []}
-    for block in blocks():
-        if block.language == "sh":
-            run_shell(block, folder)
+    for line, language, code in blocks():
+        if language == "sh":
+            run_shell(line, code, folder)
             reader["points"] = zarr.open_array("points.zarr")[:]
-        elif block.language == "python":
-            code = "\n" * (block.line - 1) + block.code
+        elif language == "python":
             with warnings.catch_warnings():
                 warnings.simplefilter("error", dsp.FitWarning)  # a recipe gives what can be trusted
                 warnings.simplefilter("error", dsp.TrustWarning)
-                exec(compile(code, str(ROOT / "README.md"), "exec"), reader)
+                exec(compile("\n" * (line - 1) + code, str(ROOT / "README.md"), "exec"), reader)
             reader["models"].append(reader["model"])
     return reader
 

@@ -80,16 +80,10 @@ def forge(path: Path, change: Callable[[dict[str, Any]], None]) -> None:
     group.attrs["daskspectral"] = header
 
 
-def objects(data: Any) -> Iterator[dict[str, Any]]:
+def objects(data: Any) -> list[dict[str, Any]]:
     """Every object of encoded data."""
-    if isinstance(data, dict):
-        if "$class" in data:
-            yield data
-        for item in data.values():
-            yield from objects(item)
-    elif isinstance(data, list):
-        for item in data:
-            yield from objects(item)
+    entries = [data, *(within[key] for within, (*_, key) in places(data))]
+    return [entry for entry in entries if isinstance(entry, dict) and "$class" in entry]
 
 
 MODELS: dict[str, Callable[[], Any]] = {
@@ -126,7 +120,7 @@ def test_loading_executes_nothing_that_a_file_names(name: str, tmp_path: Path, m
         hostile = HOSTILE[number % len(HOSTILE)]
 
         def change(header: dict[str, Any], number: int = number, hostile: str = hostile) -> None:
-            target = list(objects(header["state"]))[number]
+            target = objects(header["state"])[number]
             target["$class"], target["state"] = hostile, {"args": ["touch", str(tmp_path / "owned")]}
 
         shutil.copytree(tmp_path / "m.zarr", tmp_path / f"{number}.zarr")

@@ -155,17 +155,12 @@ def test_odd_attributes_of_netcdf(attribute: str, tmp_path: Path) -> None:
         check(lambda path=path: reader(path).read(0, 40), "odd", legal)  # type: ignore[misc]
 
 
-def table(path: Path, names: list[str], **metadata: str) -> Path:
-    found = pa.Table.from_arrays([pa.array(X[:, 0]), pa.array(X[:, 1])], names=names)
-    pq.write_table(found.replace_schema_metadata(metadata), path)
-    return path
-
-
 @pytest.mark.parametrize("metadata", ODD)
 def test_odd_metadata_of_pandas_in_parquet(metadata: Any, tmp_path: Path) -> None:
+    path, table = tmp_path / "odd.parquet", pa.table({"a": X[:, 0], "b": X[:, 1]})
     for text in (json.dumps(metadata), json.dumps({"index_columns": metadata}), "{"):
-        path = table(tmp_path / "odd.parquet", ["a", "b"], pandas=text)
-        check(lambda path=path: reader(path).read(0, 40), "odd.parquet", metadata == ["a"])  # type: ignore[misc]
+        pq.write_table(table.replace_schema_metadata({"pandas": text}), path)
+        check(lambda: reader(path).read(0, 40), "odd.parquet", metadata == ["a"])
 
 
 def test_no_control_character_of_a_name_is_in_a_message(tmp_path: Path) -> None:

@@ -112,11 +112,6 @@ def test_the_recipes_of_the_guide_give_the_rows(tmp_path: Path, monkeypatch: pyt
         np.testing.assert_allclose(reader.read(0, 23), X, rtol=1e-15)
 
 
-def readers() -> list[str]:
-    """The threads that read, of all that live."""
-    return [thread.name for thread in threading.enumerate() if thread.name.startswith("daskspectral-reader")]
-
-
 @pytest.mark.parametrize(("bad", "error"), [(2, OSError), (None, KeyboardInterrupt)])
 def test_an_error_comes_where_its_batch_would_and_nothing_is_left_running(bad: Any, error: Any) -> None:
     """Of the reading, and of the work."""
@@ -139,5 +134,5 @@ def test_an_error_comes_where_its_batch_would_and_nothing_is_left_running(bad: A
     with pytest.raises(error, match=r"damaged|enough"):
         work()
     assert seen == ([0, 1] if bad else [0, 1, 2, 3])
-    assert not readers()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("daskspectral-reader")]
     assert 5 not in started

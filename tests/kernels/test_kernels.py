@@ -11,7 +11,6 @@ from sklearn.base import clone
 from daskspectral import kernels
 from daskspectral.basis import LandmarkBasis
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Linear, Mahalanobis, Matern, Periodic, Polynomial
-from daskspectral.testing import check_kernel
 from tests.common import assert_close
 from tests.kernels.common import KERNELS, at_landmarks
 
@@ -118,17 +117,8 @@ def test_compositions_keep_a_common_geometry() -> None:
 # on circles and in a metric
 
 
-PERIODIC: dict[str, tuple[Kernel, tuple[float | None, ...]]] = {
-    "exponential": (Exponential(1.5), (None, 3.0, None)),
-    "sum": (Gaussian(0.8) + 0.5 * Matern(3.5, 1.2), (2.5, 7.0)),
-    "families": (Gaussian(0.8) * Polynomial(2) + Linear(), (2.5, None)),
-}
-
-
-@pytest.mark.parametrize("name", PERIODIC)
-def test_derivatives_are_right_and_periodic(name: str) -> None:
-    inner, periods = PERIODIC[name]
-    check_kernel(Periodic(inner, periods), len(periods))
+@pytest.mark.parametrize("inner", [Exponential(1.5), Gaussian(0.8) * Polynomial(2) + Linear()], ids=str)
+def test_values_and_derivatives_are_periodic(inner: Kernel) -> None:
     kernel, rng = Periodic(inner, (2.5, None, 7.0)), np.random.default_rng(0)
     x, y = rng.normal(size=(6, 3)), rng.normal(size=(4, 3))
     far = x + rng.integers(-5, 6, (6, 3)) * [2.5, 0, 7.0]
