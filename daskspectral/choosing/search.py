@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from daskspectral.basis import Basis, BasisRecipe, FourierBasis, LandmarkBasis, NormalizedRBF
 from daskspectral.basis.nystrom import moved, rows_by
 from daskspectral.basis.recipe import Periods
+from daskspectral.basis.role import Role
 from daskspectral.choosing.candidates import (
     LARGEST_FACTOR,
     Search,
@@ -507,7 +508,8 @@ def decide(source: Source, wanted: Open, rng: np.random.Generator) -> Selection:
         if side.landmarks is not None:
             kernel = functions.kernel(setting)
             raw = functions.family(setting).raw(kernel, side, pilot, rng, filled=pilot.repeated is None)
-            parameters[f"{side.prefix}basis"] = side.given_at(raw, kernel, 0.0 if side.prefix else search.spread)
+            spread = search.spread if side.role == Role.TRIAL else 0.0
+            parameters[f"{side.role}basis"] = side.given_at(raw, kernel, spread)
     return Selection(candidates, parameters, pilot.rows, median, edge, why, undercut)
 
 

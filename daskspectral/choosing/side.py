@@ -18,6 +18,7 @@ from daskspectral.basis import (
     Landmarks,
 )
 from daskspectral.basis.recipe import Periods
+from daskspectral.basis.role import Role
 from daskspectral.choosing.landmarks import MOST_SPANNING, FitSample, LinearDirections, periods_of, sketched
 from daskspectral.choosing.lattice import check_modes
 from daskspectral.data.source import Source, label_of
@@ -32,13 +33,13 @@ Array = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """The left or the right functions, as a `recipe`; `prefix` begins the names of their attributes, "" or "right_".
+    """The left or the right functions, as a `recipe`, by their `role`.
 
     `view` is the field of points on which they are evaluated; `constant` adds the constant function. `count` is their
     number without it, once it is known. `units` (d,) are the magnitudes of columns whose unit does not matter.
     """
 
-    prefix: str
+    role: Role
     view: str
     recipe: BasisRecipe
     constant: bool
@@ -46,12 +47,12 @@ class Side:
     units: Array | None = None
 
     @classmethod
-    def of(cls, functions: Any, prefix: str, view: str, operator: Operator) -> Side:
+    def of(cls, functions: Any, role: Role, view: str, operator: Operator) -> Side:
         """Return the functions that an estimator is given as its argument `basis`.
 
         Raise TypeError or ValueError for what cannot work with any data.
         """
-        name = f"{prefix}basis"
+        name = f"{role}basis"
         if not isinstance(functions, BasisRecipe):
             raise TypeError(f"{name} must be one of daskspectral.basis, such as Landmarks(kernel); got {functions!r}")
         recipe = copy.deepcopy(functions).recipe  # kernels can be changed in place
@@ -63,9 +64,9 @@ class Side:
             constant = landmarks.constant
         if landmarks is not None and constant and recipe.vanishes:
             raise ValueError(f"functions of {name} vanish at the ends of the data. Leave constant out.")
-        if recipe.after_pass and prefix:
+        if recipe.after_pass and role == Role.TEST:
             raise ValueError("the functions of a Fourier lattice are the same on both sides. Leave right_basis out.")
-        return cls(prefix, view, recipe, constant)
+        return cls(role, view, recipe, constant)
 
     @property
     def landmarks(self) -> Landmarks | None:
@@ -143,7 +144,7 @@ class Side:
         known, dimension = self.probe(source, operator), source.dimension_at(self.view)
         if known.dimension != dimension:
             found = f"functions of {known.dimension} variables, and {label_of(self.view)} has {dimension} columns"
-            raise ValueError(f"{self.prefix}basis has {found}")
+            raise ValueError(f"{self.role}basis has {found}")
         known.check_order(order, operator.name)
         if self.landmarks is not None and self.landmarks.points is not None:
             self.sample(source, operator).given(self.landmarks.points)
@@ -157,7 +158,7 @@ class Side:
 
         The `options` are those of the sample. The points of the left functions are checked by the operator.
         """
-        sample = self.sample(source, operator, checked=not self.prefix, **options)
+        sample = self.sample(source, operator, checked=self.role == Role.TRIAL, **options)
         recipe = self.recipe.resolved(sample, rng)
         basis = recipe.build(sample, rng)
         if basis.boundaries:

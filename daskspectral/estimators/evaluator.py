@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis
+from daskspectral.basis.role import Role
 from daskspectral.data.columns import ColumnNames, Wanted, check_columns
 from daskspectral.data.containers import is_lazy, points_reader
 from daskspectral.data.layout import Layout
@@ -71,7 +72,7 @@ class Evaluator(Told, Registered, ABC):
         coordinates: Mapping[str, Array] | None = None,
         name: str = "eigenfunction",
         output: Result | None = None,
-        side: str = "",
+        role: Role = Role.TRIAL,
         extrapolate: str = "nearest",
         out: Path | None = None,
         overwrite: bool = False,
@@ -80,7 +81,7 @@ class Evaluator(Told, Registered, ABC):
         """Evaluate a function at the rows of X, in X's container, with the options of `transform` and `predict`.
 
         The `output` is by default called `name`, with `coordinates` (columns,) along its dimension "component". Rows of
-        the `side` "right_" have columns of their own.
+        the test functions have columns of their own.
         """
         rows = Rows.of(X)
         check_option("extrapolate", extrapolate, EXTRAPOLATE)
@@ -91,18 +92,18 @@ class Evaluator(Told, Registered, ABC):
             if output is None:
                 output = Result.of_components(name, function.columns, coordinates)
             rows, columns = wanted_columns(rows, self)
-            wanted, layout = columns[side], vars(self).get(f"{side}layout_")
+            wanted, layout = columns[role], vars(self).get(f"{role}layout_")
             stacked = stacked_as(rows.data, "X", layout, rows, wanted=wanted)
             if stacked is None:
                 refuse_names(rows, layout)
-            if not side:
+            if role == Role.TRIAL:
                 self._check_as_fitted(rows)
             if rows.on_invalid == "pairwise" and not function.gaps:
                 raise ValueError("on_invalid='pairwise' is for models that were fitted with it: take 'skip'")
             X = aligned(self, rows.data if stacked is None else stacked.reader, "X", wanted)
             return apply_rows(
                 replace(function, nan_rows=rows.on_invalid != "raise", extrapolate=extrapolate),
-                self._like_fit(X, vars(self)[RIGHT] if side else None),
+                self._like_fit(X, vars(self)[RIGHT] if role == Role.TEST else None),
                 lazy=is_lazy(rows.data),
                 output=output,
                 rows=None if stacked is None else stacked.rows,
@@ -122,9 +123,9 @@ class Evaluator(Told, Registered, ABC):
             raise ValueError("the columns were not standardised in the fit: leave standardize out, or fit anew with it")
 
     @final
-    def _columns_wanted(self, side: str = "") -> Wanted:
-        """The columns of the fit, of X or of the view of the side "right_"."""
-        return wanted_columns(Rows(None), self)[1][side]
+    def _columns_wanted(self, role: Role = Role.TRIAL) -> Wanted:
+        """Return the columns of the fit, of X or of the view of the test functions."""
+        return wanted_columns(Rows(None), self)[1][role]
 
     @final
     def _like_fit(self, X: Any, n_features: int | None = None) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, TypeGuard
 
 import numpy as np
 
+from daskspectral.basis.role import Role
 from daskspectral.data.columns import ColumnNames, Wanted, are_names
 from daskspectral.data.containers import as_reader, named_reader
 from daskspectral.data.files import is_files
@@ -26,6 +27,7 @@ from daskspectral.validation import loaded
 
 FIELDS = ("y", "sample_weight")
 UNNAMED = dict.fromkeys(("sample_dims", "latitude", "anomaly", "detrend"))
+TRIAL, TEST = Role
 LAYOUTS = ("layout_", "right_layout_")
 LABELS = (*LAYOUTS, "columns_", "right_columns_")
 NAMES = "feature_names_in_"
@@ -80,8 +82,8 @@ def labelled_as(estimator: Any, labels: Mapping[str, Any]) -> Iterator[None]:
         raise
 
 
-def wanted_columns(rows: Rows, model: Any = None) -> tuple[Rows, dict[str, Wanted]]:
-    """Return rows without names of columns, and the columns that are wanted of X ("") and of a right view ("right_").
+def wanted_columns(rows: Rows, model: Any = None) -> tuple[Rows, dict[Role, Wanted]]:
+    """Return rows without names of columns, and the columns that are wanted of X and of a right view.
 
     Those of a fitted model are the columns of its fit. Raises ValueError for rows of other columns than those.
     """
@@ -91,13 +93,14 @@ def wanted_columns(rows: Rows, model: Any = None) -> tuple[Rows, dict[str, Wante
     right = Wanted(own.get("right_columns_"))
     if not are_names(rows.columns):
         known = ColumnNames.numbers(count) if names is None and count else names
-        return rows, {"": Wanted.by_user(rows.columns) if model is None else Wanted(known, used), "right_": right}
+        own_columns = Wanted.by_user(rows.columns) if model is None else Wanted(known, used)
+        return rows, {TRIAL: own_columns, TEST: right}
     unnamed = replace(rows, columns=None)
     if names is None and layout is not None:
         if {*rows.columns} != {variable.name for variable in layout.variables}:  # type: ignore[misc]
             raise ValueError(f"columns={[*rows.columns]} are not those of the fit, {layout.names[:5]}: leave them out")  # type: ignore[misc]
-        return unnamed, {"": Wanted(used=used), "right_": right}
-    return unnamed, {"": _of_fit(rows.columns, Wanted(names, used)), "right_": right}
+        return unnamed, {TRIAL: Wanted(used=used), TEST: right}
+    return unnamed, {TRIAL: _of_fit(rows.columns, Wanted(names, used)), TEST: right}
 
 
 def _of_fit(columns: Any, fitted: Wanted) -> Wanted:
@@ -110,7 +113,7 @@ def _of_fit(columns: Any, fitted: Wanted) -> Wanted:
     return fitted
 
 
-def paired_views(first: Rows, arguments: dict[str, Any], wanted: dict[str, Wanted]) -> Rows:
+def paired_views(first: Rows, arguments: dict[str, Any], wanted: dict[Role, Wanted]) -> Rows:
     """Return pairs of views of each row, of which y among the arguments of a call is the second, and take y out.
 
     The columns that are wanted of it become those that it names. Raises ValueError for other options of it that are
@@ -124,7 +127,7 @@ def paired_views(first: Rows, arguments: dict[str, Any], wanted: dict[str, Wante
         if name == "fields" or own != of_first:
             raise ValueError(f"{name}= is given for y alone, and y is read as X is. Pass Rows(X, {name}=...)")
     if rows.columns is not None:
-        wanted["right_"] = _of_fit(rows.columns, wanted["right_"])
+        wanted[TEST] = _of_fit(rows.columns, wanted[TEST])
     second = rows.data[:, None] if isinstance(rows.data, np.ndarray) and rows.data.ndim == 1 else rows.data
     return replace(first, data=(first.data, second))
 
@@ -173,7 +176,7 @@ class Reading:
     learns: bool
     rows: Rows
     fits: bool
-    wanted: Mapping[str, Wanted]
+    wanted: Mapping[Role, Wanted]
     stacked: StackedRows | None = None
     cosines: Any = None
     layouts: Mapping[str, Layout] | None = None
@@ -197,7 +200,7 @@ class Reading:
 
     @property
     def _column_names(self) -> ColumnNames | None:
-        return self.columns.get("columns_", self.wanted[""].names)
+        return self.columns.get("columns_", self.wanted[TRIAL].names)
 
     @property
     def opened(self) -> OpenedRows:
@@ -242,7 +245,7 @@ class Reading:
     @property
     def _wanted_of_layout(self) -> Wanted | None:
         """The columns that are used of data with the layout of the first ones."""
-        return None if self.learns else Wanted(used=self.wanted[""].used)
+        return None if self.learns else Wanted(used=self.wanted[TRIAL].used)
 
     def _named(self, X: Any) -> tuple[Any, dict[str, ColumnNames]]:
         """The rows with the columns of the fit, in its order where both have names, and the names.
@@ -250,8 +253,8 @@ class Reading:
         Several trajectories, and views in the space of the first, have the columns of the first.
         """
         if not is_several(X) or isinstance(X, Reader):
-            chosen = self.stacked is not None and self.wanted[""].asked
-            found = aligned(self.estimator, X, "X", Wanted() if chosen else self.wanted[""])
+            chosen = self.stacked is not None and self.wanted[TRIAL].asked
+            found = aligned(self.estimator, X, "X", Wanted() if chosen else self.wanted[TRIAL])
             names = _names_of(found)
             return found, {} if names is None else {"columns_": names}
         operator = getattr(self.estimator, "operator", None)
@@ -260,7 +263,7 @@ class Reading:
         known: dict[str, ColumnNames] = {}
         sides = dict(self.wanted)
         for i, part in enumerate(X):
-            side = "right_" if i == apart else ""
+            side = TEST if i == apart else TRIAL
             chosen = isinstance(part, Reader) and sides[side].asked  # where it was stacked
             stacked = None if isinstance(part, Reader) else stack_rows(part, f"X[{i}]", wanted=sides[side])
             part = part if stacked is None else stacked.reader
@@ -303,7 +306,7 @@ class Reading:
     def _stacked(self, x: Any, what: str, layout: str = "layout_", **options: Any) -> StackedRows | None:
         """Labelled data by the layout of the fit of this name, or as is told."""
         known = self.known.get(layout)
-        wanted = self.wanted[layout.removesuffix("layout_")]
+        wanted = self.wanted[Role(layout.removesuffix("layout_"))]
         found = stacked_as(x, what, known, self.rows, **options, wanted=wanted)
         if found is None or known is not None:
             return found

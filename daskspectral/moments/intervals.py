@@ -192,7 +192,7 @@ class _LeftOut:
 
     def _sums(self, problem: GalerkinProblem, means: Sums, seen: Sums, found: Solution) -> list[Any]:
         """The form and the Gram matrices of the turned functions, summed over the fold, less the fitted means."""
-        left, own = found.left @ self.turn, problem.right.prefix
+        left, own = found.left @ self.turn, problem.right.role
         right = left if found.right is found.left else found.right @ self.turn
         norms = None if problem.norms is None else (self.weight * problem.norms[0], self.weight * problem.norms[1])
         sums = galerkin_system(problem.operator, seen, norms, about_means=False).between(left, right)

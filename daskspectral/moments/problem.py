@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.linalg import block_diag
 
 from daskspectral.basis import Basis, LandmarkBasis
+from daskspectral.basis.role import Role
 from daskspectral.devices import HOST, Device
 from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Linear
@@ -81,9 +82,9 @@ class GalerkinProblem:
         self.rounding = max(ROUNDING[moments.dtype], solver.rtol or 0.0)
         means, self.count_of_rows, self.pairs = checked_means(moments), moments.count, moments.pairs
         self.rows = counted_rows(moments) / correlation_time(moments)
-        self.left = self.right = _FunctionSpace(moments, "", solver.min_support, half, device)
+        self.left = self.right = _FunctionSpace(moments, Role.TRIAL, solver.min_support, half, device)
         if self.kind.two_sided and "right_gram" in means:
-            self.right = _FunctionSpace(moments, "right_", solver.min_support, half, device)
+            self.right = _FunctionSpace(moments, Role.TEST, solver.min_support, half, device)
         self.means = self.restricted(means)
 
     def restricted(self, sums: Sums) -> Sums:
@@ -209,8 +210,8 @@ class GalerkinProblem:
 
     def _by_values(self, means: Sums, rows: float, about_means: bool) -> Penalty:
         def matrix(side: _FunctionSpace) -> Real:
-            gram = means[f"{side.prefix}gram"]
-            gram = side.about_means(gram, means[f"{side.prefix}first"]) if about_means else gram
+            gram = means[f"{side.role}gram"]
+            gram = side.about_means(gram, means[f"{side.role}first"]) if about_means else gram
             return np.asarray((self.c or 0.0) * trace(side.root, gram) / rows * side.norm)
 
         right = None if self.right is self.left else matrix(self.right)
@@ -265,11 +266,11 @@ def checked_means(moments: Moments) -> dict[str, NDArray[np.floating[Any]]]:
 class _FunctionSpace:
     """The functions of one side, and which of them rest on enough points."""
 
-    def __init__(self, moments: Moments, prefix: str, least: float, half: bool, device: Device):
-        right = moments.right_basis if prefix else None
-        self.prefix, self.device = prefix, device
+    def __init__(self, moments: Moments, role: Role, least: float, half: bool, device: Device):
+        right = moments.right_basis if role == Role.TEST else None
+        self.role, self.device = role, device
         self.basis: Basis = moments.basis if right is None else right
-        first, diagonal = moments.mean(f"{prefix}first"), np.diag(moments.mean(f"{prefix}gram"))
+        first, diagonal = moments.mean(f"{role}first"), np.diag(moments.mean(f"{role}gram"))
         share = np.divide(first, diagonal, out=np.zeros_like(first), where=diagonal > 0) * first
         self.support = share * counted_rows(moments)
         self.kept: NDArray[np.bool_] = ~self.basis.local | (self.support >= least)
@@ -277,7 +278,7 @@ class _FunctionSpace:
             self.kept &= _first_half(self.basis)
         else:
             advise_support(self.kept, self.basis, least)
-        self.gram, self.dtype = moments.mean(f"{prefix}gram"), moments.dtype
+        self.gram, self.dtype = moments.mean(f"{role}gram"), moments.dtype
         self.variances = np.maximum(diagonal - first**2, 0.0)
         self.free_of_units = not moments.operator.solver.by_norm
 

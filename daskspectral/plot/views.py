@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.basis.role import Role
 from daskspectral.data.columns import ColumnNames
 from daskspectral.data.labelled import stack_rows
 from daskspectral.data.readers import ArrayReader
@@ -33,7 +34,7 @@ class View:
     @property
     def preparation(self) -> Preparation:
         """What the estimator does to the columns."""
-        found: Preparation = getattr(self.estimator, f"{self._side}preparation_", Preparation())
+        found: Preparation = getattr(self.estimator, f"{self._role}preparation_", Preparation())
         return found
 
     @property
@@ -44,7 +45,7 @@ class View:
     @property
     def landmarks(self) -> Array | None:
         """The landmarks (p, d); None for a basis without landmarks."""
-        basis = getattr(self.estimator, f"{self._side}basis_", None)
+        basis = getattr(self.estimator, f"{self._role}basis_", None)
         found = [] if basis is None else basis.landmark_parts
         return self._in_units(found[0].landmarks) if found else None
 
@@ -63,13 +64,13 @@ class View:
 
     @property
     def _columns(self) -> ColumnNames | None:
-        found: ColumnNames | None = vars(self.estimator).get(f"{self._side}columns_")
+        found: ColumnNames | None = vars(self.estimator).get(f"{self._role}columns_")
         return found
 
     def along(self, X: Any, numbers: Array) -> tuple[str, Any]:
         """Where rows of these numbers lie, and its name: the one coordinate of the rows, or their numbers."""
         rows = Rows.of(X)
-        wanted = self.estimator._columns_wanted(self._side)
+        wanted = self.estimator._columns_wanted(self._role)
         stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=self._layout, wanted=wanted)
         if stacked is not None and len(stacked.rows.dims) == 1 and stacked.rows.dims[0] in stacked.rows.coords:
             places = np.asarray(stacked.rows.coords[stacked.rows.dims[0]])
@@ -79,7 +80,7 @@ class View:
 
     def source(self, X: Any) -> Source:
         """The rows of X as they were laid out at the fit. Raises ValueError for another number of columns."""
-        rows, wanted = Rows.of(X), self.estimator._columns_wanted(self._side)
+        rows, wanted = Rows.of(X), self.estimator._columns_wanted(self._role)
         stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=self._layout, wanted=wanted)
         data = aligned(self.estimator, rows.data if stacked is None else stacked.reader, "X", wanted)
         source = open_source(Rows(data, on_invalid="skip"))
@@ -124,8 +125,8 @@ class View:
         return Canvas(places, values or self.evaluate, self.names)
 
     @property
-    def _side(self) -> str:
-        return "right_" if self.right else ""
+    def _role(self) -> Role:
+        return Role.TEST if self.right else Role.TRIAL
 
     @property
     def _layout(self) -> Any:

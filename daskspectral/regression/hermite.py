@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import BasisRecipe, FourierBasis, Landmarks
 from daskspectral.basis.names import named
+from daskspectral.basis.role import Role
 from daskspectral.choosing.lattice import regression_lattice
 from daskspectral.choosing.prior import regress
 from daskspectral.choosing.search import pilot_bytes
@@ -253,7 +254,7 @@ class HermiteRegressor(Regressor):
             )
         if lattice is not None:
             basis = regression_lattice(lattice, source.dimension)
-        side = Side.of(basis, "", "x", operator).fitted_to(source, operator)
+        side = Side.of(basis, Role.TRIAL, "x", operator).fitted_to(source, operator)
         return side, getattr(basis, "n_landmarks", None)
 
     def _discretised(self, source: Source, side: Side, operator: Regression, *, at_most: bool) -> Discretisation:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import BasisRecipe, CentroidBasis, Landmarks, NearestCentroids, NetworkBasis, NeuralBasis
 from daskspectral.basis.names import named
+from daskspectral.basis.role import Role
 from daskspectral.choosing.networks import reserved_folds, rounds_of, train
 from daskspectral.choosing.search import decide, pilot_bytes
 from daskspectral.choosing.side import Open, Side
@@ -185,10 +186,11 @@ class Choice(Open):
         """Return the choice with all open hyperparameters filled in."""
         closed = replace(self, solver=chosen.get("solver", self.solver))
         for side in self.sides:
-            name = f"{side.prefix}basis"
+            name = f"{side.role}basis"
             if name in chosen:
-                made = Side.of(chosen[name], side.prefix, side.view, self.operator).fitted_to(source, self.operator)
-                closed = replace(closed, right=made) if side.prefix else replace(closed, left=made)
+                made = Side.of(chosen[name], side.role, side.view, self.operator).fitted_to(source, self.operator)
+                test = side.role == Role.TEST
+                closed = replace(closed, right=made) if test else replace(closed, left=made)
         return closed
 
     def _discretised(self, source: Source, rng: np.random.Generator, training: Training) -> Discretisation:
@@ -248,7 +250,7 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
     if compares or given is None:
         functions = NearestCentroids() if jumps else Landmarks()
     components = sys.maxsize if is_share(estimator.n_components) else estimator.n_components
-    left = Side.of(with_outputs(functions, components), "", "x", operator)
+    left = Side.of(with_outputs(functions, components), Role.TRIAL, "x", operator)
     if jumps and not isinstance(left.recipe, (CentroidBasis, NearestCentroids)):
         raise TypeError(f"the basis of NeighborJumps must be a NearestCentroids or CentroidBasis, got {given!r}.")
     own, network = left.landmarks, isinstance(left.recipe, NeuralBasis)
@@ -260,7 +262,7 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
     if other is not None or operator.own_right_basis:
         if other is None:
             other = functions if network else _alike(left.landmarks)
-        right = Side.of(with_outputs(other, components), "right_", operator.right_view, operator)
+        right = Side.of(with_outputs(other, components), Role.TEST, operator.right_view, operator)
         _check_networks(left.recipe, right.recipe)
     solver = solving(estimator.solver)
     if is_share(estimator.n_components) and (left.landmarks is None or type(left.landmarks.kernel) is not Linear):

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import Landmarks
 from daskspectral.basis.names import named
+from daskspectral.basis.role import Role
 from daskspectral.choosing.prior import system_of
 from daskspectral.data.labelled import ROW
 from daskspectral.data.layout import Layout, free_names, plain
@@ -196,8 +197,9 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
         check_is_fitted(self)
         check_option("side", side, (None, "left", "right"))
         coefficients = vars(self).get(f"{side}_coefficients_", self.coefficients_)
-        prefix = "right_" if side == "right" and coefficients is not self.coefficients_ else ""
-        return self._unlabelled(self._functions(prefix, coefficients, X, **options), X)
+        right = side == "right" and coefficients is not self.coefficients_
+        role = Role.TEST if right else Role.TRIAL
+        return self._unlabelled(self._functions(coefficients, X, role, **options), X)
 
     @property
     def _n_features_out(self) -> int:
@@ -277,17 +279,17 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
 
         return xr.Dataset(fields, attrs=self.layout_.attrs)
 
-    def _functions(self, side: str, coefficients: Array, X: Any, **options: Any) -> Any:
+    def _functions(self, coefficients: Array, X: Any, role: Role = Role.TRIAL, **options: Any) -> Any:
         moments, basis = self.moments_, self.basis_
-        apart = side if moments.operator.own_right_basis else ""
+        apart = role if moments.operator.own_right_basis else Role.TRIAL
         preparation = self.right_preparation_ if apart else self.preparation_
-        if side and moments.right_basis is not None:
+        if role == Role.TEST and moments.right_basis is not None:
             basis = moments.right_basis
-        means = moments.mean(f"{side}first") @ coefficients if moments.operator.center else None
+        means = moments.mean(f"{role}first") @ coefficients if moments.operator.center else None
         function: RowFunction
         if Rows.of(X).on_invalid == "pairwise" and moments.pairs is not None:
             d = basis.dimension
-            centre = moments.mean(f"{side}first")[-d:] * moments.pairs.centred
+            centre = moments.mean(f"{role}first")[-d:] * moments.pairs.centred
             function = FittedValues(coefficients[-d:], centre, preparation=preparation)
         else:
             basis, coefficients = basis.condensed(coefficients)
@@ -298,7 +300,7 @@ class SpectralFunctions(Transformer, MeasuredEstimator):
             function,
             X,
             coordinates=self._labels(),
-            side=apart,
+            role=apart,
             **options,
         )
 
@@ -395,7 +397,7 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
     if X is not None:
         if isinstance((rows := Rows.of(X)).data, tuple):
             X = replace(rows, data=rows.data[0])
-        values = estimator._functions("", estimator.coefficients_, X)  # whatever is asked for
+        values = estimator._functions(estimator.coefficients_, X)  # whatever is asked for
         if not isinstance(values, xr.DataArray):
             values = xr.DataArray(np.asarray(values), {COMPONENT: np.arange(count)}, (ROW, COMPONENT))
         functions["eigenfunction"] = values

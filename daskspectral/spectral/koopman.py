@@ -180,7 +180,7 @@ class Koopman(Process):
         periodic columns, whose mean is not one of a circle.
         """
         self._check_linear()
-        return self.inverse_transform(self._functions("", self.coefficients_ @ self._moved(steps), X))
+        return self.inverse_transform(self._functions(self.coefficients_ @ self._moved(steps), X))
 
     def forecast_score(self, X: Any, steps: int = 1, *, progress: bool | None = None) -> float:
         """R² of `forecast` over the rows of X that so many lags follow, averaged over the columns, in one pass.
