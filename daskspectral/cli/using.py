@@ -16,7 +16,7 @@ from daskspectral.cli.running import bar, fields_of, kept, points_of, refuse, ro
 from daskspectral.cli.signatures import given
 from daskspectral.data.stores import open_zarr
 from daskspectral.estimators.regressor import Regressor
-from daskspectral.estimators.summary import aligned, named_lines, plain, rounded, values_columns
+from daskspectral.estimators.summary import aligned, named_lines, plain, rounded, summary_of, values_columns
 from daskspectral.moments import Moments
 from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.solution import SpanScore
@@ -160,8 +160,6 @@ def _following(estimator: Any, option: str, points: str, options: dict[str, Any]
     if option == "right":
         return partial(method, side="right")
     if option == "sets":
-        from daskspectral.estimators.summary import summary_of
-
         found = method(value, rows_of(points, options))
         say(repr(found), sets=summary_of(found).numbers)
         return found.memberships
