@@ -28,11 +28,7 @@ from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation, Source
 from daskspectral.engine.memory import chosen_device
 from daskspectral.estimators.evaluator import Evaluator
-from daskspectral.estimators.reading import (
-    LABELS,
-    NAMES,
-    names_of,
-)
+from daskspectral.estimators.reading import LABELS, NAMES, names_of
 from daskspectral.estimators.records import WARNINGS, identity_of, provenance, remembered
 from daskspectral.estimators.summary import PUBLIC, summary_of
 from daskspectral.estimators.table import RunContext, Table, open_table

@@ -24,8 +24,7 @@ from daskspectral.plot.common import (
     with_unit,
 )
 from daskspectral.plot.views import View
-from daskspectral.spectral.estimator import SpectralEstimator
-from daskspectral.spectral.functions import in_the_field
+from daskspectral.spectral.estimator import SpectralEstimator, in_the_field
 from daskspectral.validation import check_integer
 
 if TYPE_CHECKING:

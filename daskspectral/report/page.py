@@ -39,8 +39,7 @@ from daskspectral.plot.functions import draw_field, draw_series
 from daskspectral.plot.views import View
 from daskspectral.regression import HermiteRegressor
 from daskspectral.spectral import Koopman
-from daskspectral.spectral.estimator import SpectralEstimator
-from daskspectral.spectral.functions import in_the_field
+from daskspectral.spectral.estimator import SpectralEstimator, in_the_field
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

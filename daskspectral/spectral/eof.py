@@ -21,8 +21,7 @@ from daskspectral.spectral.components import (
     rotated,
     significance,
 )
-from daskspectral.spectral.estimator import SpectralEstimator
-from daskspectral.spectral.functions import COMPONENT, Fields, units_of_columns, with_fields
+from daskspectral.spectral.estimator import COMPONENT, Fields, SpectralEstimator, units_of_columns, with_fields
 from daskspectral.validation import check_integer
 
 if TYPE_CHECKING:

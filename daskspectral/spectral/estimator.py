@@ -1,37 +1,69 @@
-"""What all estimators of spectra share: the fit of an operator to data in one pass, and its updates."""
+"""What all estimators of spectra share: the fit in one pass, updates, functions at any rows, scores, and a dataset."""
 
 from __future__ import annotations
 
 import copy
 import os
-from dataclasses import replace
-from typing import Any, Self
+from collections.abc import Collection, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
-from daskspectral.basis import BasisRecipe
+from daskspectral.basis import BasisRecipe, Landmarks
+from daskspectral.basis.names import named
+from daskspectral.basis.role import Role
+from daskspectral.choosing.prior import system_of
+from daskspectral.data.labelled import ROW
+from daskspectral.data.layout import Layout, free_names, plain
 from daskspectral.data.rows import Rows
-from daskspectral.data.source import Source, in_rows, open_data
-from daskspectral.engine.memory import chosen_device
-from daskspectral.estimators.records import remembered
+from daskspectral.data.source import Preparation, Source, in_rows, open_data
+from daskspectral.engine.memory import chosen_device, device_here
+from daskspectral.estimators.base import MeasuredEstimator
+from daskspectral.estimators.reading import LABELS
+from daskspectral.estimators.records import provenance, remembered
 from daskspectral.estimators.table import RunContext, Table, open_table
-from daskspectral.moments.attributes import Attributes
+from daskspectral.estimators.transformer import Transformer
+from daskspectral.moments import Moments
+from daskspectral.moments.attributes import COMMON, Attributes
+from daskspectral.moments.pairwise import SUMS
+from daskspectral.moments.patterns import Patterns, patterns_of
+from daskspectral.moments.solution import SpanScore
 from daskspectral.moments.trust import UNCERTAIN, uncertainty
 from daskspectral.operators import Operator
+from daskspectral.operators.regression import Regression
+from daskspectral.passes.apply import RowFunction
 from daskspectral.passes.folds import FoldRequest, checked_folds, continued_folds
-from daskspectral.passes.parameters import check_components, check_fit, checked_operator
+from daskspectral.passes.functions import FittedValues, SpanValues
+from daskspectral.passes.parameters import check_components, check_fit, checked_operator, is_share
+from daskspectral.passes.score import measure_score
 from daskspectral.passes.session import Session, Training
 from daskspectral.passes.sums import Discretisation
-from daskspectral.solve import SymmetricPencil, resolve_cut
-from daskspectral.solvers import Solving, solving
+from daskspectral.solve import Problem, SymmetricPencil, resolve_cut
+from daskspectral.solvers import Penalised, Solving, solving
 from daskspectral.spectral.choice import choose_functions
-from daskspectral.spectral.functions import SpectralFunctions
+from daskspectral.spectral.components import components_of
+from daskspectral.spectral.summary import told
+from daskspectral.validation import check_option, loaded
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Array = NDArray[np.inexact[Any]]
 
 
-class SpectralEstimator(SpectralFunctions):
+def _reconstructed(patterns: Patterns, columns: tuple[int, ...] | None, values: Array) -> Array:
+    """Rows of X (..., width) of values (..., k) of the functions, NaN in columns that are not used."""
+    found = patterns.reconstructed(values)
+    if columns is not None:
+        found[..., np.setdiff1d(np.arange(found.shape[-1]), columns)] = np.nan
+    return found
+
+
+class SpectralEstimator(Transformer, MeasuredEstimator):
     """An estimator of the spectrum and the eigenfunctions of an operator, `operator`, on the distribution of the data.
 
     Classes have the parameters of `SpectralDecomposition` as arguments, or as attributes if they are fixed.
@@ -43,6 +75,107 @@ class SpectralEstimator(SpectralFunctions):
     n_components: float
     solver: Solving | None = None
     folds: Any
+
+    dimension_names: ClassVar = {
+        **dict.fromkeys((*COMMON, "kernel_", "eigenvalues_", "singular_values_"), ("component",)),
+        **dict.fromkeys(("eigenvalue_errors_", "singular_value_errors_"), ("component", "bound")),
+        **dict.fromkeys(("coefficients_", "left_coefficients_", "support_"), ("function", "component")),
+        **dict.fromkeys(("right_coefficients_", "right_support_"), ("right_function", "component")),
+    }
+    parts: ClassVar = {"basis": Landmarks, "right_basis": Landmarks, "solver": Penalised}
+
+    @property
+    def fitted_attributes(self) -> tuple[str, ...]:
+        return ("moments_", "choice_", *Attributes(self.moments_.operator.solver).names)
+
+    @property
+    def told_attributes(self) -> tuple[str, ...]:
+        names = Attributes(self.solver_)
+        return (names.values, names.errors, *COMMON, "kernel_")
+
+    def told(self) -> dict[str, Any]:
+        """The parts of a `Summary`."""
+        return told(self)
+
+    @property
+    def solver_(self) -> Problem:
+        """The kind of problem of the fitted operator; it decides which attributes there are."""
+        found: Problem = self.fitted().moments_.operator.solver
+        return found
+
+    @property
+    def _values(self) -> Any:
+        """The eigenvalues or singular values."""
+        return np.asarray(getattr(self, Attributes(self.solver_).values))
+
+    def _coordinates(self) -> dict[str, Any]:
+        """Return further coordinates of `to_xarray`."""
+        return {}
+
+    def _variables(self) -> dict[str, Any]:
+        """Return further variables of `to_xarray`."""
+        return {}
+
+    def _pattern_ends(self) -> Any:
+        """Return the lower and the upper ends of intervals of patterns, if these have intervals."""
+        return ()
+
+    def _pairs_y(self, learns: bool) -> bool:
+        operator = checked_operator(self.operator) if learns else self.fitted().moments_.operator
+        return operator.lag is None and len(operator.views) == 2
+
+    def restored(self) -> Self:
+        moments = super().restored().moments_
+        if moments.right_basis is not None:
+            self.right_basis_ = moments.right_basis
+        if moments.operator.estimate is not None:
+            self.density_ = moments.operator.estimate
+        right = moments.preparation.get("right")
+        if right is not None:
+            self.right_preparation_ = Preparation.from_state(right)
+            self.n_right_features_in_ = int(right["n_features_in"])
+        return self
+
+    def _with(self, moments: Moments, solution: Mapping[str, Any], kept: Set[str]) -> Self:
+        """This estimator with a solution of these moments, and what is `kept` of another."""
+        known = {*kept, *LABELS, "feature_names_in_"}
+        for name in [name for name in vars(self) if name.endswith("_") and name not in known]:
+            delattr(self, name)  # of an earlier fit, perhaps by another solver
+        for name, value in solution.items():
+            setattr(self, name, value)
+        self.moments_ = moments
+        return self.restored()
+
+    def _solve(self, moments: Moments) -> Self:
+        if isinstance(moments.operator, Regression):
+            raise ValueError("these are moments of a regression, not of an operator; solve them with HermiteRegressor")
+        if self.operator is not None and not checked_operator(self.operator).is_compatible_with(moments.operator):
+            raise ValueError(f"these are moments of {moments.operator}, and operator is {self.operator}: leave it out")
+        solver, share = solving(self.solver), is_share(self.n_components)
+        device = device_here(self.device)
+        count = components_of(moments, self.n_components, solver, device) if share else int(self.n_components)
+        system = system_of(moments, basis=named(self.basis, "auto"), solver=solver, count=count)
+        solution = system.solve(solver, count, names=self._column_names, device=device)
+        if system.selection is not None:
+            fixed = {} if moments.operator.estimate is None else {"operator": moments.operator}
+            solution["choice_"] = system.selection.with_parameters({**self.given_params(), **fixed})
+        known = vars(self).get("moments_")
+        kept = {"choice_"} if known is not None and known.fingerprint == moments.fingerprint else set()
+        return self._with(moments, solution, kept)
+
+    def _turn_like(self, before: SpectralEstimator) -> None:
+        """Turn each function by a sign, or a phase, to the function of an earlier solution that it overlaps most."""
+        moments, own, new = self.moments_, before.coefficients_, self.coefficients_
+        if moments.of_rows or before.moments_.of_rows:  # linear functions of other directions
+            old, found = before.basis_.parts[-1].landmarks, self.basis_.parts[-1].landmarks
+            own = np.vstack([own[: -len(old)], found @ (old.T @ own[-len(old) :])])
+        gram = moments.mean("gram") if "gram" in moments.arrays else np.eye(len(new))
+        overlap = own.conj().T @ gram @ new
+        nearest = np.take_along_axis(overlap, np.abs(overlap).argmax(axis=0)[None], axis=0)[0]
+        nearest = nearest if np.iscomplexobj(new) else nearest.real
+        phases = np.divide(nearest.conj(), np.abs(nearest), out=np.ones_like(nearest), where=nearest != 0)
+        for name in Attributes(self.solver_).functions:
+            setattr(self, name, getattr(self, name) * phases)
 
     def fit(
         self,
@@ -158,3 +291,321 @@ class SpectralEstimator(SpectralFunctions):
         resolve_cut(solver.rtol, self.dtype)
         if solver.ridge and not isinstance(operator.solver, SymmetricPencil):
             raise ValueError(f"ridge is for symmetric operators, and {operator.name} is solved by {operator.solver!r}")
+
+    def transform(self, X: Any, *, side: str | None = None, **options: Any) -> Any:
+        """Return the eigenfunctions, or left singular functions, at the rows of X.
+
+        Parameters
+        ----------
+        X : array, frame, path, URL or Rows
+            Rows with the columns of the fit, from which scaling and labels follow. Invalid rows raise InvalidRowError,
+            or become NaN with `Rows(X, on_invalid="skip")`. Of a model that was fitted with "pairwise",
+            `Rows(X, on_invalid="pairwise")` fits the functions to the entries that are present by least squares, NaN
+            if these are too few.
+        side : {"left", "right"}, optional
+            "right" for right singular functions, at rows of y if these are other variables; "left" for eigenfunctions
+            of the adjoint if values are complex.
+        extrapolate : {"nearest", "nan", "raise"}
+            For rows far from those of the fit, at which all kernels at landmarks vanish, or outside the box of a
+            lattice: the values at the nearest landmark or place in the box, or NaN, with an ExtrapolationWarning that
+            counts them, or a ValueError. Functions that do not decay are extrapolated.
+        out : str or path, optional
+            A path or URL for a new zarr group that `xarray.open_zarr` opens, with the values, their coordinates,
+            the values of the spectrum with intervals, and what made it as attributes. It appears whole or not at all,
+            and None is returned. `overwrite=True` replaces an existing one.
+        progress : bool, optional
+            Whether to show a bar; None for a bar on a terminal only.
+
+        Returns
+        -------
+        array of shape (n, k)
+            Values of unit L²(ρ) norm, float64, or complex128 if values are complex. numpy for numpy; dask for dask, for
+            zarr arrays and for their paths; an xarray.DataArray with the dimensions and coordinates of the rows for
+            data with labels (xarray, a zarr group, NetCDF), lazy if they are not in memory; a data frame for rows in
+            memory if scikit-learn's `set_output` asks for one.
+        """
+        self._check_frame(X, options.get("out"))
+        check_is_fitted(self)
+        check_option("side", side, (None, "left", "right"))
+        coefficients = vars(self).get(f"{side}_coefficients_", self.coefficients_)
+        right = side == "right" and coefficients is not self.coefficients_
+        role = Role.TEST if right else Role.TRIAL
+        return self._unlabelled(self._functions(coefficients, X, role, **options), X)
+
+    @property
+    def _n_features_out(self) -> int:
+        return int(self.coefficients_.shape[1])
+
+    @property
+    def patterns_(self) -> Patterns:
+        """What the columns of X do where a function is large: their regression on the functions of `transform`.
+
+        In the units of X, without its weights by latitude, 0 in columns that were left out; see `Patterns` for the
+        arrays that it holds. Raises ValueError where the pass did not sum what it takes: on a Fourier lattice, and for
+        several views of a row.
+        """
+        found = patterns_of(self.fitted().moments_, self.coefficients_)
+        return found.in_columns(self.preparation_, self.n_features_in_, units_of_columns(self))
+
+    @property
+    def explained_variance_ratio_(self) -> Array:
+        """Share of the total variance of the columns that each function explains alone, (k,).
+
+        The columns are those that are fitted: standardized and weighted by latitude if the fit's `Rows` say so. With
+        on_invalid="pairwise" their variances are those of the entries that are present. Raises as `patterns_`.
+        """
+        return self.patterns_.explained
+
+    def to_xarray(self, X: Any = None) -> xr.Dataset:
+        """The model as a Dataset: values with errors, functions, what each explains, and regression maps.
+
+        Along `component` are the values, with `_lower` and `_upper`, `standard_error`, `held_out`, `group`,
+        `trusted`, `constant`, `function_error`, the `coefficients`, and `explained_variance_ratio`, the share of the
+        variance of all columns that each function explains alone. `<variable>_pattern` is the regression of each
+        variable of the data on each function, in its own dimensions, coordinates and units (`x` for data without
+        labels or name), with `_lower` and `_upper` of EOFs, and `<variable>_mean` its mean. Dimensions
+        and coordinates of the data with a name that the model has too, such as `component`, are called `x_component`.
+        With rows X, `eigenfunction` are the values there, of a pair of views at the first. Patterns are missing where
+        the pass did not sum what they take (`patterns_`).
+        """
+        return model_dataset(self.fitted(), X)
+
+    def inverse_transform(self, F: Any) -> Any:
+        """The rows X (n, d) that values F (n, k) of the functions tell of: the regression of X on the functions.
+
+        By least squares over the rows of the fit, from sums of the same pass; with `Covariance()` and all components it
+        gives X back. Columns that were left out are NaN. A DataArray F (..., component) of a model of labelled data
+        gives these again, in their own dimensions and units: a DataArray, or a Dataset of several variables; of values
+        that `transform` wrote F is `xarray.open_zarr(path).eigenfunction`. Dask arrays and chunked ones give lazy ones.
+        Raises ValueError for F of another shape, and where `patterns_` does.
+        """
+        patterns = self.patterns_
+        labelled = isinstance(F, loaded("xarray.DataArray"))
+        if labelled and COMPONENT in F.dims:
+            F = F.transpose(..., COMPONENT)
+        values: Any = F.data if labelled else F
+        lazy = isinstance(values, loaded("dask.array.Array"))
+        values = values if lazy else np.asarray(values)
+        labelled = labelled and "layout_" in vars(self)
+        if (values.ndim != 2 and not labelled) or values.shape[-1] != len(patterns.maps):
+            raise ValueError(f"F must have the shape (n, {len(patterns.maps)}) of transform, got {values.shape}")
+        rows = partial(_reconstructed, patterns, self.preparation_.columns)
+        if lazy:
+            import dask.array as da
+
+            chunks = (*values.chunks[:-1], (self.n_features_in_,))
+            meta = np.empty((0,) * values.ndim)
+            found: Any = da.map_blocks(
+                rows, values.rechunk({values.ndim - 1: -1}), chunks=chunks, dtype=float, meta=meta, token="inverse"
+            )
+        else:
+            found = rows(values)
+        if not labelled:
+            return found
+        coords = {name: c for name, c in F.coords.items() if COMPONENT not in c.dims}
+        fields = in_the_field(self, found, F.dims[:-1], coords)
+        if len(fields) == 1:
+            return next(iter(fields.values()))
+        import xarray as xr
+
+        return xr.Dataset(fields, attrs=self.layout_.attrs)
+
+    def _functions(self, coefficients: Array, X: Any, role: Role = Role.TRIAL, **options: Any) -> Any:
+        moments, basis = self.moments_, self.basis_
+        apart = role if moments.operator.own_right_basis else Role.TRIAL
+        preparation = self.right_preparation_ if apart else self.preparation_
+        if role == Role.TEST and moments.right_basis is not None:
+            basis = moments.right_basis
+        means = moments.mean(f"{role}first") @ coefficients if moments.operator.center else None
+        function: RowFunction
+        if Rows.of(X).on_invalid == "pairwise" and moments.pairs is not None:
+            d = basis.dimension
+            centre = moments.mean(f"{role}first")[-d:] * moments.pairs.centred
+            function = FittedValues(coefficients[-d:], centre, preparation=preparation)
+        else:
+            basis, coefficients = basis.condensed(coefficients)
+            function = SpanValues(
+                basis, coefficients, means, device=chosen_device(self.device), preparation=preparation
+            )
+        return self._rows(
+            function,
+            X,
+            coordinates=self._labels(),
+            role=apart,
+            **options,
+        )
+
+    def _labels(self) -> dict[str, Array]:
+        """The values of the functions, (k,), with the ends of their intervals and their standard errors."""
+        names = Attributes(self.solver_)
+        found, errors = {names.value: self._values}, vars(self).get(names.errors)
+        if errors is not None:
+            found |= {f"{names.value}_lower": errors[:, 0], f"{names.value}_upper": errors[:, 1]}
+        if "standard_errors_" in vars(self):
+            found["standard_error"] = self.standard_errors_
+        return found
+
+    def score(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        progress: bool | None = None,
+    ) -> float:
+        """How good the first `n_components` functions are on rows X that they were not fitted to; larger is better.
+
+        One pass measures the functions there; `y` is the second view if the operator has two, else ignored.
+        The score is minus the sum of their Ritz values: by min-max at most minus the sum of the least eigenvalues, so
+        that kernels, scales and bases compare. For singular values, and for Transfer, it is VAMP-2, the sum of their
+        squares on the new rows; for generators the sum of the Ritz values' real parts
+        (`help(daskspectral.moments.solution)`). It is -inf for fewer than `n_components` functions, and with a
+        RankWarning where the new rows do not tell them apart. Rows of the fit flatter it.
+
+        Raises ValueError for no more rows than functions, and for rows of other columns than those of the fit. `scored`
+        gives the values behind it, too.
+        """
+        return self.scored(X, y, sample_weight=sample_weight, progress=progress).score
+
+    def scored(self, X: Any, y: Any = None, *, sample_weight: Any = None, progress: bool | None = None) -> SpanScore:
+        """The `score` on rows X with what it is the sum of: the functions' values there, and the number of rows.
+
+        Arguments and errors are those of `score`.
+        """
+        with open_table(self, X, RunContext(progress), y=y, sample_weight=sample_weight) as table:
+            return measure_score(self, table.rows, sample_weight=table.sample_weight, progress=progress)
+
+
+# -- a fitted decomposition as an xarray dataset -----------------------------------------------------------------------
+
+
+COMPONENT = "component"
+
+
+def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
+    """The Dataset of `SpectralDecomposition.to_xarray`."""
+    import xarray as xr
+
+    names = Attributes(estimator.solver_)
+    value, values, bounds = names.value, getattr(estimator, names.values), getattr(estimator, names.errors)
+    count = len(values)
+    found: dict[str, Any] = {
+        value: (COMPONENT, values, {"long_name": names.kind.value}),
+        f"{value}_lower": (COMPONENT, bounds[:, 0], {"long_name": "lower end of the 95 % interval"}),
+        f"{value}_upper": (COMPONENT, bounds[:, 1], {"long_name": "upper end of the 95 % interval"}),
+        "standard_error": (COMPONENT, estimator.standard_errors_),
+        "held_out": (COMPONENT, estimator.held_out_, {"long_name": f"{value} on rows that were not fitted to"}),
+        "group": (COMPONENT, estimator.groups_, {"long_name": "values of one group cannot be told apart"}),
+        "trusted": (COMPONENT, estimator.trusted_, {"long_name": "value is trusted; of a constant always"}),
+        "constant": (COMPONENT, np.arange(count) < estimator.constants_, {"long_name": "function is a constant"}),
+        "function_error": (COMPONENT, estimator.function_errors_, {"long_name": "sine of the angle of a group"}),
+    }
+    found |= estimator._variables()
+    for name in names.functions:
+        side = f"basis_{name.partition('coef')[0]}function"
+        found[name.removesuffix("_")] = ((side, COMPONENT), getattr(estimator, name))
+    dataset = xr.Dataset(
+        found,
+        {COMPONENT: np.arange(count), **estimator._coordinates()},
+        attrs=plain(provenance(type(estimator).__name__, estimator.plain_params())),
+    )
+    if estimator.moments_.pairs is not None:
+        told = "share of negative eigenvalues of the covariances by pairs of columns, which were clipped"
+        dataset["clipped_share"] = (), estimator.moments_.clipped, {"long_name": told}
+    fields = _patterns(estimator) if SUMS in estimator.moments_.arrays else []
+    if fields:
+        dataset["explained_variance_ratio"] = COMPONENT, estimator.patterns_.explained
+    layout: Layout | None = vars(estimator).get("layout_")
+    if layout is not None and (own := layout.baseline) is not None:
+        units, table = layout.units, np.asarray(own.climatology) * layout.units
+        group: dict[str, Any] = {} if own.anomaly is None else {own.anomaly: list(own.labels)}
+        degree, powers = "degree", {"degree": np.arange(1, own.degree + 1)}
+        scale = {"centre": own.centre, "half": own.half, "unit of time": "(days since 1970-01-01 - centre) / half"}
+        scale |= {"calendar": own.calendar}
+        fields += [Fields("climatology", table if group else table[0], (*group,), group)]
+        fields += [Fields("trend", np.asarray(own.trend) * units, (degree,), powers, scale)]
+    functions: dict[str, Any] = {}
+    if X is not None:
+        if isinstance((rows := Rows.of(X)).data, tuple):
+            X = replace(rows, data=rows.data[0])
+        values = estimator._functions(estimator.coefficients_, X)  # whatever is asked for
+        if not isinstance(values, xr.DataArray):
+            values = xr.DataArray(np.asarray(values), {COMPONENT: np.arange(count)}, (ROW, COMPONENT))
+        functions["eigenfunction"] = values
+    return with_fields(dataset, estimator, fields, functions)
+
+
+@dataclass(frozen=True, eq=False)
+class Fields:
+    """Values (..., d) in the columns of X along leading `dims`: a variable `<name of the variable>_<kind>` of each."""
+
+    kind: str
+    values: Any
+    dims: tuple[str, ...] = ()
+    coords: Mapping[str, Any] | None = None
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+    long_name: str = ""
+
+
+def _patterns(estimator: Any) -> list[Fields]:
+    """The regression maps with their intervals, and the means."""
+    patterns = estimator.patterns_
+    bounds = [
+        Fields(f"pattern_{end}", values, (COMPONENT,), long_name=f"{end} end of the 95 % interval")
+        for end, values in zip(("lower", "upper"), estimator._pattern_ends(), strict=False)
+    ]
+    maps = Fields(
+        "pattern", patterns.single, (COMPONENT,), long_name="regression of {} on each function, of variance 1"
+    )
+    return [*bounds, maps, Fields("mean", patterns.mean)]
+
+
+def with_fields(
+    dataset: xr.Dataset, estimator: Any, fields: Sequence[Fields], functions: Mapping[str, xr.DataArray]
+) -> xr.Dataset:
+    """Return the dataset with values in the dimensions of the data, and functions of their rows.
+
+    A dimension or coordinate of the data with a name that the model's dataset has, such as the components of another
+    model, is called x_... .
+    """
+    layout: Layout | None = vars(estimator).get("layout_")
+    names = ["x"] if layout is None else [variable.name or "x" for variable in layout.variables]
+    own = {*dataset.dims, *dataset.variables, *functions, *(dim for part in fields for dim in part.dims)}
+    taken = own | {f"{name}_{part.kind}" for name in names for part in fields}
+    found: dict[str, Any] = {}
+    for part in fields:
+        for name, values in in_the_field(estimator, part.values, part.dims, part.coords, taken).items():
+            said = {"long_name": part.long_name.format(name)} if part.long_name else {}
+            found[f"{name}_{part.kind}"] = values.assign_attrs(**said, **part.attrs)
+    for name, values in functions.items():
+        values = values.drop_vars([key for key in values.coords if COMPONENT in values[key].dims])
+        rows = free_names([name for name in (*values.dims, *values.coords) if name != COMPONENT], taken)
+        found[name] = values.rename({key: new for key, new in rows.items() if key != new})
+    return dataset.assign(found)
+
+
+def units_of_columns(estimator: Any) -> Any:
+    """Return what values in the columns of X are multiplied by to be in the units of the data, (d,) or 1."""
+    layout = vars(estimator).get("layout_")
+    return 1.0 if layout is None else layout.units
+
+
+def in_the_field(
+    estimator: Any, values: Any, dims: tuple[Any, ...] = (), coords: Any = None, taken: Collection[Any] = ()
+) -> dict[str, xr.DataArray]:
+    """Return values (..., d) in the columns of X as an array of each variable of the fit; of one, `x`, without labels.
+
+    Dimensions and coordinates of the data with names that are `taken`, or lead, are called x_... .
+    """
+    import xarray as xr
+
+    layout: Layout | None = vars(estimator).get("layout_")
+    if layout is not None:
+        return layout.spread(values, dims, coords, taken=taken)
+    names = vars(estimator).get("columns_")
+    known = {"feature": np.arange(values.shape[-1])} if names is None else names.coordinates("feature")
+    levels = free_names([] if names is None or names.levels is None else known, {*dims, *(coords or {}), *taken})
+    own = {levels.get(key, key): value for key, value in known.items()}
+    found = xr.DataArray(values, {**own, **(coords or {})}, (*dims, "feature"), name="x")
+    index: Any = {"feature": [*levels.values()]} if levels else {}
+    return {"x": found.set_index(index)}
