@@ -12,6 +12,7 @@ from daskspectral.cli import parameters as par
 from daskspectral.cli import running as run
 from daskspectral.cli.commands import say, session
 from daskspectral.cli.signatures import given
+from daskspectral.estimators.summary import moments_of
 from daskspectral.moments import Moments
 from daskspectral.operators import Covariance, CrossCovariance, Operator, Transfer
 from daskspectral.plot import eigenfunctions, refuse_picture, save_figure
@@ -158,7 +159,7 @@ def _in_columns(basis: Basis, preparation: Mapping[str, Any]) -> Basis:
 
 
 def _moments(what: Any, path: str) -> Moments:
-    found = what if isinstance(what, Moments) else getattr(what, "moments_", None)
-    if not isinstance(found, Moments):
+    found = moments_of(what)
+    if found is None:
         raise ValueError(f"{path} holds {type(what).__name__}, which has no moments to add: fit all rows at once")
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import abstractmethod
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
@@ -60,8 +60,7 @@ class Regressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
         more rows than before, or its first rows are not those of the fit.
         """
         before: Moments = self.fitted().moments_
-        measured, found = before.operator, continued_folds(before.folds, folds)
-        assert isinstance(measured, Regression)
+        measured, found = cast(Regression, before.operator), continued_folds(before.folds, folds)
         labels, slopes = None if found is None else found.labels, gradients is not None
         given = {"y": y, "gradients": gradients, "sample_weight": sample_weight, "folds": folds}
         with open_table(self, X, RunContext(progress), **given) as table, remembered(self):

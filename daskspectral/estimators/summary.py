@@ -138,7 +138,7 @@ def summary_of(what: Any) -> Summary:
 
 def moments_of(what: Any) -> Moments | None:
     """The moments of a fitted model, or themselves; None for a model that is not solved from moments."""
-    found = what if isinstance(what, Moments) else getattr(what, "moments_", None)
+    found = getattr(what, "moments_", what)
     return found if isinstance(found, Moments) else None
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
-from typing import Any, final
+from typing import Any, cast, final
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -122,8 +122,8 @@ class Invariants:
 
     def _terms(self, level: int) -> list[list[tuple[Invariants, int]]]:
         """The factors with their levels, for each tuple of levels that makes a level of the product."""
-        assert isinstance(self.manifold, Product)
-        return [list(zip(self.factors, levels, strict=True)) for levels in self.manifold.terms(level)]
+        manifold = cast(Product, self.manifold)
+        return [list(zip(self.factors, levels, strict=True)) for levels in manifold.terms(level)]
 
     def _average(self, level: int) -> PermutationAverage | None:
         """The average by which the functions of a level are made, if they are."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,8 +93,7 @@ def advise_appended(source: Source, start: int, manifold: Manifold) -> None:
 
 def advise_products(basis: InvariantBasis) -> None:
     """Warn where no function depends on two columns; raise ValueError where only the constant is left."""
-    manifold = basis.manifold
-    assert isinstance(manifold, Interval)
+    manifold = cast(Interval, basis.manifold)
     columns = int(np.count_nonzero(np.array(manifold.lengths) > CONSTANT))  # those that are not constant
     kept = [space for space, size in zip(basis.harmonic.levels, basis.dimensions, strict=True) if size]
     degrees = np.concatenate([space.degrees for space in kept if isinstance(space, LegendreSpace)])

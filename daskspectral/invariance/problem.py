@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy.linalg
@@ -28,8 +28,7 @@ EXPLAINED = 0.98  # share of the spread, above which it matters little
 
 def problem_of(moments: Moments, objective: Objective) -> InvariantProblem:
     """What moments of invariant functions pose to a solver."""
-    basis = moments.basis
-    assert isinstance(basis, (InvariantBasis, EquivariantBasis))
+    basis = cast(InvariantBasis | EquivariantBasis, moments.basis)
     dimension, numbers = basis.manifold.dimension, counted_rows(moments) * basis.components
     observed = observed_in(moments, checked_means(moments), objective.gradient_weight, numbers, dimension)
     rows, folds = int(moments.arrays["observed"][0]), moments.folds
@@ -113,8 +112,7 @@ def _advise_uniformity(moments: Moments, coefficients: Array) -> None:
     chance = float(np.sqrt(size / rows))
     if not norm or off <= chance:
         return
-    basis = moments.basis
-    assert isinstance(basis, InvariantBasis)
+    basis = cast(InvariantBasis, moments.basis)
     warn_user(
         f"the rows are not uniform on {basis.manifold!r}, as solver='projection' takes them to be: the means "
         f"of {found.functions} functions of mean 0 are {found.deviation:.2g} together, where chance leaves "
@@ -148,8 +146,7 @@ class Uniformity:
     @classmethod
     def of(cls, moments: Moments, rows: float) -> Uniformity:
         """Of rows that count as so many, by whole levels of at most 100 functions."""
-        basis = moments.basis
-        assert isinstance(basis, InvariantBasis)
+        basis = cast(InvariantBasis, moments.basis)
         means = moments.mean("gram")[0, 1 : leading(basis, FUNCTIONS)]  # the first function is the constant 1
         squares, count = float(means @ means), len(means)
         likelihood = float(scipy.special.gammaincc(count / 2, squares * rows / 2)) if count else 1.0

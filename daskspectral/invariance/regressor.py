@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -241,8 +241,7 @@ class InvariantRegressor(Regressor):
         return self.restored()
 
     def restored(self) -> Self:
-        basis = self.moments_.basis
-        assert isinstance(basis, (InvariantBasis, EquivariantBasis))
+        basis = cast(InvariantBasis | EquivariantBasis, self.moments_.basis)
         self.basis_ = basis
         self.manifold_ = basis.manifold
         self.smoothness_ = sobolev_order(self.smoothness, self.manifold_)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,8 +137,7 @@ def with_origin(moments: Moments, origin: tuple[float, ...]) -> Moments:
 
     With y' = y + delta: sum w f y' = sum w f y + delta sum w f, and so on, in each fold.
     """
-    operator = moments.operator
-    assert isinstance(operator, Regression)
+    operator = cast(Regression, moments.operator)
     delta = (np.asarray(operator.origin or 0.0) - np.asarray(origin or 0.0)) / operator.unit
     delta = np.broadcast_to(delta, np.shape(moments.arrays["value_sums"]))
 
