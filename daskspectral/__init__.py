@@ -1,6 +1,7 @@
 """Spectral decompositions of operators, learned from data that does not fit in memory.
 
-    dsp.SpectralDecomposition(dsp.operators.Laplacian()).fit(x)     of any operator: clusters, coordinates
+    dsp.SpectralDecomposition(dsp.operators.Laplacian()).fit(x)     of any operator: coordinates
+    dsp.SpectralClustering(n_clusters=3).fit_predict(x)             clusters of rows, of any shape
     dsp.EOF(n_components=6).fit(field)                              patterns of a field
     dsp.Koopman(lag=(1, 2, 5), reversible=True).fit(x)              slow processes of trajectories
     dsp.Rows(x, standardize=True)                                   how data are read; goes wherever data do
@@ -150,7 +151,7 @@ if TYPE_CHECKING:
     from daskspectral.invariance import InvariantFeatures, InvariantRegressor
     from daskspectral.moments import Moments
     from daskspectral.regression import HermiteRegressor
-    from daskspectral.spectral import CCA, EOF, MCA, Koopman, SpectralDecomposition
+    from daskspectral.spectral import CCA, EOF, MCA, Koopman, SpectralClustering, SpectralDecomposition
     from daskspectral.store import load, save, untrusted
 
 __version__ = "0.1.0"
@@ -175,6 +176,7 @@ _HOMES = {
     "Rows": "data.rows",
     "SDPEmbedding": "embedding",
     "SmoothnessError": "errors",
+    "SpectralClustering": "spectral",
     "SpectralDecomposition": "spectral",
     "TrustWarning": "errors",
     "UntrustedError": "errors",
@@ -185,6 +187,7 @@ _HOMES = {
 }
 __all__ = [  # what a user calls first comes first
     "SpectralDecomposition",
+    "SpectralClustering",
     "EOF",
     "CCA",
     "MCA",

@@ -144,6 +144,17 @@ def one_doubt() -> Iterator[None]:
         _warn(ranked(doubts)[0] + more, TrustWarning)
 
 
+@contextmanager
+def doubts_of(*ranks: Rank) -> Iterator[None]:
+    """Keep those doubts inside that have one of these ranks."""
+    doubts: dict[str, Rank] = {}
+    with scoped(_waiting, doubts), scoped(_listening, ()):
+        yield
+    for text, rank in doubts.items():
+        if rank in ranks:
+            warn_user(text, TrustWarning, rank)
+
+
 def ranked(doubts: Mapping[str, Rank]) -> list[str]:
     """Return the doubts by rank, those of one rank as they came."""
     return sorted(doubts, key=lambda text: doubts[text])

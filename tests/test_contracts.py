@@ -313,6 +313,7 @@ PATH = np.cumsum(X, axis=0) / 20
 FIXED = basis.Landmarks(Gaussian(1.0), points=X[:8])
 FEW = {"landmarks": basis.Landmarks(n_landmarks=60, method="cholesky"), "random_state": 0}
 ESTIMATORS: dict[str, tuple[Any, tuple[Any, ...], bool]] = {
+    "clusters": (dsp.SpectralClustering(2, random_state=0), (X,), False),
     "laplacian": (dsp.SpectralDecomposition(basis=FIXED, n_components=3), (X,), True),
     "eof": (dsp.EOF(2), (X,), True),
     "cca": (dsp.CCA(1), (X, X**3 + X[:, ::-1]), True),

@@ -149,7 +149,7 @@ class CentroidBasis(Differentiated):
         """Return the form D - M and the Gram matrix M = sum w a aᵀ, with D = sum w a on the diagonal."""
         if JUMPS not in sums:
             return dict(sums)
-        gram = symmetric(np.asarray(sums[JUMPS]), self.size)
+        gram = symmetric(np.asarray(sums[JUMPS]), self.size).toarray()
         first = gram.sum(axis=1)
         found = {"gram": gram, "form": np.diag(first) - gram, "first": first}
         return found | {name: values for name, values in sums.items() if name != JUMPS}
@@ -168,11 +168,13 @@ def _of_jumps(forms: Forms) -> bool:
     return any(form.name == JUMPS for form in forms.values())
 
 
-def symmetric(packed: Array, size: int) -> Array:
-    """Return the symmetric matrix (p, p) of its upper triangle, row by row."""
-    found = np.zeros((size, size))
-    found[np.triu(np.ones((size, size), dtype=bool))] = packed
-    return found + np.triu(found, 1).T
+def symmetric(packed: Array, size: int) -> Any:
+    """Return the symmetric sparse matrix (p, p) of its upper triangle, row by row."""
+    places, numbers = np.flatnonzero(packed), np.arange(size)
+    starts = numbers * size - numbers * (numbers - 1) // 2
+    row = np.searchsorted(starts, places, "right") - 1
+    upper = scipy.sparse.csr_array((packed[places], (row, places - starts[row] + row)), (size, size))
+    return upper + scipy.sparse.triu(upper, 1).T
 
 
 class NearestSearch:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from daskspectral.basis.centroids import JUMPS, symmetric
 from daskspectral.basis.lattice import SpanBasis
 from daskspectral.moments.counting import counted_rows
+from daskspectral.moments.intervals import jackknife_errors, jackknife_factor
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import checked_means
 from daskspectral.moments.solution import System
@@ -19,6 +20,7 @@ from daskspectral.solve.jumps import jump_span
 from daskspectral.solve.pencil import ritz_size
 
 Array = NDArray[np.floating[Any]]
+GAP = 3e-4  # of eigenvalues: smaller ones count as 0 when they are compared
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +35,7 @@ class JumpSystem(System):
         """Return the system for `count` values. Raise ValueError if sums are not finite, or weights all 0."""
         checked_means(measured)
         basis, p = measured.basis, measured.basis.size
-        span = jump_span(symmetric(measured.arrays[JUMPS], p), 2 * ritz_size(count))
+        span = jump_span(symmetric(measured.arrays[JUMPS], p).toarray(), 2 * ritz_size(count))
 
         def few(sums: Mapping[str, Array], _: float) -> dict[str, Array]:
             matrix = symmetric(sums[JUMPS], p)
@@ -49,8 +51,31 @@ class JumpSystem(System):
     def finished(self, found: dict[str, Any]) -> dict[str, Any]:
         measured, (p, r) = self.measured, self.span.shape
         gram = symmetric(measured.arrays[JUMPS], p)
-        first, squares = gram.sum(axis=1), np.diag(gram) * measured.weight
+        first, squares = gram.sum(axis=1), gram.diagonal() * measured.weight
         share = np.divide(first**2, squares, out=np.zeros(p), where=squares > 0)
         found["status_"] += f"; the leading {r} functions of {p} centroids"
         found["coefficients_"] = self.span @ found["coefficients_"]
         return found | {"support_": share * counted_rows(measured)}
+
+
+def gap_ratios(moments: Moments, coefficients: Array) -> tuple[Array, Array]:
+    """Return r_k = (λ_k + e) / (λ_(k + 1) + e), e = 3e-4, k = 2 to K - 1, for K functions, and their standard errors.
+
+    Values without one of the folds are those of the same functions, right to first order. Errors are 0 without folds.
+    """
+    p = len(coefficients)
+
+    def parts(packed: Array) -> Array:
+        matrix = symmetric(packed, p)
+        return np.stack([np.sum(coefficients * (matrix @ coefficients), axis=0), matrix.sum(axis=1) @ coefficients**2])
+
+    def ratios(sums: Array) -> Array:
+        found = 1 - np.sqrt(np.clip(sums[0] / sums[1], 0, 1)) + GAP
+        return np.asarray(found[1:-1] / found[2:])
+
+    whole, folds = parts(moments.arrays[JUMPS]), moments.folds
+    found = ratios(whole)
+    if folds is None or len(folds.filled) < 2:
+        return found, np.zeros_like(found)
+    samples = np.stack([ratios(whole - parts(folds.arrays[JUMPS][fold])) for fold in folds.filled])
+    return found, jackknife_errors(samples, jackknife_factor(folds, len(samples)))

@@ -71,6 +71,8 @@ class RowFunction(ABC):
     preparation: Preparation = field(default_factory=Preparation)
     gaps: ClassVar[bool] = False
     """Whether the function takes rows of which some entries are missing."""
+    missing: ClassVar[Any] = np.nan
+    """The value at rows that are invalid, and far from those of the fit with extrapolate="nan"."""
     nearest: ClassVar[str] = "have the values of the nearest of its points"
     """What rows far from those of the fit get with extrapolate="nearest"."""
     nan_rows: bool = False
@@ -136,7 +138,7 @@ class RowFunction(ABC):
             out = result[start : start + step]
             valid: NDArray[np.bool_] = np.asarray((np.any if self.gaps else np.all)(usable(x), axis=1))
             if not valid.any():
-                out[:] = np.nan
+                out[:] = self.missing
                 continue
             if not valid.all():
                 x = np.where(valid[:, None], x, x[valid.argmax()])  # 0 may be no point of a manifold
@@ -150,10 +152,10 @@ class RowFunction(ABC):
                 if tally.count and self.extrapolate == "raise":
                     raise ValueError(f"{self.doubt(tally, len(x))}. The first of them is {_shown(x[far.argmax()])}")
                 if self.extrapolate == "nan":
-                    out[far] = np.nan
+                    out[far] = self.missing
             if lost.any() and not self.nan_rows:
                 raise ValueError(self.undefined(x[lost], len(x)))
-            out[~valid] = np.nan
+            out[~valid] = self.missing
         return result, found
 
 

@@ -36,9 +36,9 @@ def measure_score(model: Any, rows: Rows, *, sample_weight: Any = None, progress
     fitted: Moments = model.moments_
     functions = {side: getattr(model, name) for name, side in Attributes(model.solver_).functions.items()}
     operator = fitted.operator.scoring_operator
-    check_components(model.n_components, fitted.operator)
+    check_components(model._components, fitted.operator)
     found = min(c.shape[1] for c in functions.values())
-    wanted = found if is_share(model.n_components) else int(model.n_components)
+    wanted = found if is_share(model._components) else int(model._components)
     source = open_data(operator, rows, weight=sample_weight, progress=progress)
     check_widths(fitted, source)
     least = min(wanted, found)

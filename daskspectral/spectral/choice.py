@@ -249,7 +249,7 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
     functions: Any = given
     if compares or given is None:
         functions = NearestCentroids() if jumps else Landmarks()
-    components = sys.maxsize if is_share(estimator.n_components) else estimator.n_components
+    components = sys.maxsize if is_share(estimator._components) else estimator._components
     left = Side.of(with_outputs(functions, components), Role.TRIAL, "x", operator)
     if jumps and not isinstance(left.recipe, (CentroidBasis, NearestCentroids)):
         raise TypeError(f"the basis of NeighborJumps must be a NearestCentroids or CentroidBasis, got {given!r}.")
@@ -265,8 +265,8 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
         right = Side.of(with_outputs(other, components), Role.TEST, operator.right_view, operator)
         _check_networks(left.recipe, right.recipe)
     solver = solving(estimator.solver)
-    if is_share(estimator.n_components) and (left.landmarks is None or type(left.landmarks.kernel) is not Linear):
-        raise ValueError(f"n_components={estimator.n_components} is a share of variances of columns: leave basis out")
+    if is_share(estimator._components) and (left.landmarks is None or type(left.landmarks.kernel) is not Linear):
+        raise ValueError(f"n_components={estimator._components} is a share of variances of columns: leave basis out")
     options = isinstance(functions, Landmarks) and repr(functions) != repr(Landmarks())
     return Choice(operator, left, right, components, solver, estimator.dtype, compares, options)
 

@@ -104,6 +104,11 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         return found
 
     @property
+    def _components(self) -> Any:
+        """The number of functions that are wanted, or a share of the variance."""
+        return self.n_components
+
+    @property
     def _values(self) -> Any:
         """The eigenvalues or singular values."""
         return np.asarray(getattr(self, Attributes(self.solver_).values))
@@ -151,9 +156,9 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
             raise ValueError("these are moments of a regression, not of an operator; solve them with HermiteRegressor")
         if self.operator is not None and not checked_operator(self.operator).is_compatible_with(moments.operator):
             raise ValueError(f"these are moments of {moments.operator}, and operator is {self.operator}: leave it out")
-        solver, share = solving(self.solver), is_share(self.n_components)
+        solver, share = solving(self.solver), is_share(self._components)
         device = device_here(self.device)
-        count = components_of(moments, self.n_components, solver, device) if share else int(self.n_components)
+        count = components_of(moments, self._components, solver, device) if share else int(self._components)
         system = system_of(moments, basis=named(self.basis, "auto"), solver=solver, count=count)
         solution = system.solve(solver, count, names=self._column_names, device=device)
         if system.selection is not None:
@@ -285,7 +290,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         return super().fit_transform(X, y, **options)
 
     def _check_parameters(self, operator: Operator) -> None:
-        check_components(self.n_components, operator)
+        check_components(self._components, operator)
         check_fit(self)
         solver = solving(self.solver)
         resolve_cut(solver.rtol, self.dtype)

@@ -23,14 +23,16 @@ pytestmark += [pytest.mark.filterwarnings("ignore:X .* feature names:UserWarning
 WIDE = Landmarks(Gaussian(2.0))
 SMALL: dict[str, dict[str, Any]] = {
     "SpectralDecomposition": {"basis": WIDE, "solver": Penalised(1.0), "folds": None, "n_components": 2},
+    "SpectralClustering": {"n_clusters": 2},
     "HermiteRegressor": {"basis": WIDE, "alpha": 1e-3},
     "SDPEmbedding": {"solver": Ascent(max_passes=50)},
 }
+FEW = {"SpectralClustering": {"n_clusters": 3}}
 ROOMS = (spectral, regression, embedding, invariance)
 ESTIMATORS = [thing for room in ROOMS for name in room.__all__ if issubclass(thing := getattr(room, name), Estimator)]
 TABLES = [thing(**SMALL.get(thing.__name__, {})) for thing in ESTIMATORS]
 OF_PAIRS = ("CCA", "Koopman", "MCA")  # of rows, which the checks mix
-CHOSEN = ("SpectralDecomposition", "EOF", "HermiteRegressor")
+CHOSEN = ("SpectralDecomposition", "SpectralClustering", "EOF", "HermiteRegressor")
 CHOSEN_FROM_ROWS = (
     "kernel, landmarks or penalty are chosen from rows or folds of rows, as by scikit-learn's GridSearchCV; "
     "the contracts have what is fixed"
@@ -61,7 +63,7 @@ def test_checks(estimator: Any) -> None:
 @pytest.mark.parametrize(("rows", "columns"), [(6, 5), (10, 1)])
 def test_defaults_work_from_six_rows_on(rows: int, columns: int) -> None:
     x = np.random.default_rng(rows).normal(size=(rows, columns))
-    for estimator in (type(each)() for each in TABLES):
+    for estimator in (type(each)(**FEW.get(type(each).__name__, {})) for each in TABLES):
         estimator.fit(x, x[:, 0] ** 2)
         found = (estimator.transform if hasattr(estimator, "transform") else estimator.predict)(x)
         assert np.isfinite(found).all(), estimator

@@ -1,0 +1,344 @@
+"""SpectralClustering: clusters of rows between which a walk over neighbors rarely jumps."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+from sklearn.base import ClusterMixin
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+
+from daskspectral.basis import CentroidBasis, NearestCentroids
+from daskspectral.basis.centroids import PILOT
+from daskspectral.data.containers import is_lazy
+from daskspectral.data.rows import Rows
+from daskspectral.data.source import Source
+from daskspectral.engine.sampling import draw_rows
+from daskspectral.errors import Rank, RankWarning, TrustWarning, doubts_of, warn_user
+from daskspectral.estimators.table import RunContext, open_table
+from daskspectral.moments.jumps import gap_ratios
+from daskspectral.operators import NeighborJumps
+from daskspectral.operators.base import Operator
+from daskspectral.passes.apply import Guessed, Result, RowFunction
+from daskspectral.passes.folds import FoldRequest
+from daskspectral.passes.sums import Discretisation
+from daskspectral.registry import Registered
+from daskspectral.spectral.estimator import SpectralEstimator
+from daskspectral.validation import check_integer, check_option
+
+Array = NDArray[np.floating[Any]]
+Labels = NDArray[np.int64]
+MOST_CLUSTERS = 15  # that "auto" considers
+CLEAR = 0.4  # of the next eigenvalue, below which a gap is clear
+LEAST_CENTROIDS = 4  # of a cluster in each set
+STARTS = 10  # of k-means
+UNKNOWN = -1
+METHODS = ("kmeans", "raw", "cluster_qr")
+
+
+@dataclass(frozen=True, eq=False)
+class Partition(Registered):
+    """Clusters as a function of the leading functions of a walk.
+
+    Parameters
+    ----------
+    method : {"kmeans", "raw", "cluster_qr"}
+        The nearest of the `centers`, to functions scaled to length 1 or as they are, or the largest entry of the
+        functions times a rotation, whose columns are the `centers`.
+    coefficients : array of shape (p, k)
+    centers : array of shape (n_clusters, k)
+    """
+
+    method: str
+    coefficients: Array
+    centers: Array
+
+    @classmethod
+    def fitted(cls, method: str, functions: Array, coefficients: Array, count: int, seed: int) -> Partition:
+        """Return the partition of rows with these functions (m, k) into so many clusters."""
+        if method == "cluster_qr":  # Damle, Minden and Ying 2019
+            pivots = scipy.linalg.qr(functions.T, pivoting=True, mode="r")[1][:count]
+            u, _, vt = np.linalg.svd(functions[pivots].T, full_matrices=False)
+            return cls(method, coefficients, (u @ vt).T)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer distinct functions than clusters
+            found = KMeans(count, n_init=STARTS, random_state=seed).fit(scaled(functions, method))
+        return cls(method, coefficients, found.cluster_centers_)
+
+    def labels(self, functions: Array) -> Labels:
+        """Return the clusters (c,) of rows with these functions (c, k)."""
+        if self.method == "cluster_qr":
+            return np.asarray(np.abs(functions @ self.centers.T).argmax(axis=1))
+        table = np.square(self.centers).sum(axis=1) - 2 * scaled(functions, self.method) @ self.centers.T
+        return np.asarray(table.argmin(axis=1))
+
+    def ordered(self, order: NDArray[np.integer[Any]]) -> Partition:
+        """Return the partition with its clusters in another order."""
+        return replace(self, centers=self.centers[order])
+
+
+def scaled(functions: Array, method: str) -> Array:
+    """Return functions (c, k) as the method compares them: "kmeans" scales each row to length 1."""
+    if method == "raw":
+        return functions
+    return np.asarray(functions / np.maximum(np.linalg.norm(functions, axis=1, keepdims=True), np.finfo(float).tiny))
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterLabels(RowFunction):
+    """The clusters of rows, -1 for rows that are invalid or, with extrapolate="nan", far from those of the fit."""
+
+    basis: CentroidBasis
+    partition: Partition
+
+    columns = 1
+    dtype = np.dtype(np.int64)
+    rows = PILOT
+    missing: ClassVar[Any] = UNKNOWN
+    nearest: ClassVar[str] = "have the label of the nearest cluster"
+
+    def block(self, x: Array, out: Array) -> Guessed:
+        weights, radii = self.basis.neighbors(x)
+        out[:, 0] = self.partition.labels(weights @ self.partition.coefficients)
+        return Guessed(self.basis.is_far(radii))
+
+    def doubt(self, found: Any, count: int) -> str:
+        there = f"are {UNKNOWN}" if self.extrapolate == "nan" else self.there
+        return f"{found.count} of {count} rows are far from all centroids, and {there}"
+
+
+class SpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[misc]
+    """Spectral clustering of any number of rows in one pass, by a walk over the nearest centroids.
+
+    A row walks to one of its nearest centroids and from there to a row (`operators.NeighborJumps`); clusters are sets
+    that the walk rarely leaves, of any shape. There is no kernel and no scale to choose. New rows have labels, too.
+    Columns count in their units: scale them first, as with `Rows(X, standardize=True)`.
+
+    Parameters
+    ----------
+    n_clusters : int or "auto"
+        Number of clusters. "auto" is the largest number, up to 15, after which the eigenvalues have a clear gap.
+    n_centroids : int
+        Number of centroids of a set. A cluster needs four: more centroids find smaller clusters.
+    assign_labels : {"best", "kmeans", "raw", "cluster_qr"}
+        How labels follow from the functions: k-means of functions scaled to length 1, k-means of functions as they are,
+        or a pivoted QR factorization; "best" is the one with the least normalized cut.
+    random_state : int, Generator or None
+        Decides the centroids and the starts of k-means.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Clusters of rows in memory, the largest cluster first; of others `predict` has the labels.
+    n_clusters_ : int
+        Number of clusters.
+    cluster_shares_ : ndarray of shape (n_clusters_,)
+        Shares of the rows, from up to 20 000 of them.
+    cut_ : float
+        Normalized cut of the clusters, between 0 and n_clusters_: the sum of their probabilities to be left in a step.
+    eigenvalues_, eigenvalue_errors_ : ndarray of shape (n_clusters_ + 1,) and (n_clusters_ + 1, 2)
+        Eigenvalues of the walk, near 0 for clusters, and the ends of their 95 % intervals for the given centroids; from
+        20 000 rows on the random places of centroids matter more. "auto" has 16.
+    partition_ : Partition
+        The clusters as a function of the eigenfunctions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> angle = np.random.default_rng(0).uniform(0, 2 * np.pi, 600)
+    >>> rings = np.column_stack([np.cos(angle), np.sin(angle)]) * np.repeat([1.0, 2.0], 300)[:, None]
+    >>> model = dsp.SpectralClustering(2, random_state=0).fit(rings)
+    >>> [len(np.unique(model.labels_[half])) for half in (slice(300), slice(300, None))]  # a cluster for each ring
+    [1, 1]
+    >>> model.predict([[0.0, 1.1], [0.0, 0.9]]) == model.labels_[0]
+    array([ True,  True])
+    """
+
+    expects: ClassVar = {**SpectralEstimator.expects, "partition_": Partition}
+    operator = NeighborJumps()
+    folds = 10
+    labels_: Labels
+    n_clusters_: int
+    partition_: Partition
+
+    def __init__(
+        self,
+        n_clusters: int | str = 8,
+        *,
+        n_centroids: int = 500,
+        assign_labels: str = "best",
+        random_state: Any = None,
+    ):
+        self.n_clusters = n_clusters
+        self.n_centroids = n_centroids
+        self.assign_labels = assign_labels
+        self.random_state = random_state
+
+    @property
+    def _most(self) -> int:
+        return MOST_CLUSTERS if isinstance(self.n_clusters, str) else int(self.n_clusters)
+
+    @property
+    def basis(self) -> NearestCentroids:  # type: ignore[override]
+        return NearestCentroids(self.n_centroids, max_components=self._most)
+
+    @property
+    def _components(self) -> int:
+        return self._most + 1
+
+    @property
+    def fitted_attributes(self) -> tuple[str, ...]:
+        return (*super().fitted_attributes, "partition_", "n_clusters_", "cluster_shares_", "cut_", "labels_")
+
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        sample_weight: Any = None,
+        checkpoint: Any = None,
+        checkpoint_every: float = 60.0,
+        progress: bool | None = None,
+    ) -> Self:
+        """Find the clusters of the rows of X, in one pass on the active dask scheduler.
+
+        Containers and options are those of `SpectralDecomposition.fit`. Raises ValueError if X has fewer rows, or fewer
+        distinct ones among 20 000, than there are to be clusters.
+        """
+        context = RunContext(progress, checkpoint, checkpoint_every)
+        with open_table(self, X, context, fits=True, sample_weight=sample_weight) as table:
+            session = self._session(table)
+            self._check_several(session.source)
+            if session.source.n < self._most and not isinstance(self.n_clusters, str):
+                raise ValueError(
+                    f"n_clusters={self.n_clusters} must be at most the number of rows, {session.source.n}."
+                )
+            with warnings.catch_warnings(), doubts_of(Rank.DATA):
+                warnings.simplefilter("ignore", RankWarning)  # of rows that have no more functions
+                self._fit_session(session, context)
+            self._divide(session.source)
+        if not is_lazy(Rows.of(X).data):
+            self.labels_ = np.asarray(self.predict(X, progress=progress)).reshape(-1)
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None, **options: Any) -> Any:
+        """Return `labels_` of the rows of X, or if they are not in memory what `predict` returns."""
+        self.fit(X, y, **options)
+        return self.labels_ if "labels_" in vars(self) else self.predict(X)
+
+    def predict(self, X: Any, *, out: Any = None, **options: Any) -> Any:
+        """Return the clusters of the rows of X, (n,), which need not be those of the fit.
+
+        Containers, `out`, `extrapolate` and the other options are those of `SpectralDecomposition.transform`. Invalid
+        rows that are skipped have the label -1, and so have rows far from all centroids with extrapolate="nan".
+        """
+        self.fitted()
+        function = ClusterLabels(self.basis_, self.partition_, preparation=self.preparation_)
+        return self._rows(function, X, output=Result("cluster", (), ()), out=out, **options)
+
+    def transform(self, X: Any, *, side: str | None = None, **options: Any) -> Any:
+        """Return the leading eigenfunctions of the walk at the rows of X, one for each cluster, the constant first."""
+        self._check_frame(X, options.get("out"))
+        self.fitted()
+        check_option("side", side, (None,))
+        found = self._functions(self.coefficients_[:, : self._n_features_out], X, **options)
+        return self._unlabelled(found, X)
+
+    @property
+    def _n_features_out(self) -> int:
+        return min(self.n_clusters_, int(self.coefficients_.shape[1]))
+
+    def _labels(self) -> dict[str, NDArray[np.inexact[Any]]]:
+        return {name: values[: self._n_features_out] for name, values in super()._labels().items()}
+
+    def _check_parameters(self, operator: Operator) -> None:
+        if self.n_clusters != "auto":
+            check_integer("n_clusters", self.n_clusters)
+        check_option("assign_labels", self.assign_labels, ("best", *METHODS))
+        super()._check_parameters(operator)
+
+    def _update_source(self, source: Source, folds: FoldRequest | None) -> Self:
+        with doubts_of(Rank.DATA):
+            super()._update_source(source, folds)
+        self._divide(source)
+        return self
+
+    def _divide(self, source: Source) -> None:
+        """Find the number of clusters, and the partition with the least cut of up to 20 000 rows."""
+        source = Discretisation.of(self.moments_).prepared(source, self.moments_.operator)
+        rng, basis = np.random.default_rng(self.random_state), self.basis_
+        points = draw_rows(source, PILOT, rng)[1]
+        count = self._number() if isinstance(self.n_clusters, str) else int(self.n_clusters)
+        distinct = len(np.unique(points, axis=0))
+        if distinct < count and not isinstance(self.n_clusters, str):
+            raise ValueError(f"n_clusters={count} must be at most the number of distinct rows, {distinct}.")
+        weights, radii = basis.neighbors(points)
+        coefficients, rows = self.coefficients_[:, :count], basis.row_weights(radii)
+        functions, seed = weights @ coefficients, int(rng.integers(2**31))
+        methods = METHODS if self.assign_labels == "best" else (self.assign_labels,)
+        found = []
+        for method in methods:
+            partition = Partition.fitted(method, functions, coefficients, count, seed)
+            labels = partition.labels(functions)
+            found.append((normalized_cut(weights, rows, labels, count), partition, labels))
+        self.cut_, partition, labels = min(found, key=lambda each: each[0])
+        sizes = np.bincount(labels, minlength=count)
+        order = np.argsort(-sizes, kind="stable")
+        self.partition_, self.n_clusters_ = partition.ordered(order), count
+        self.cluster_shares_ = sizes[order] / len(points)
+        self._advise_small()
+
+    def _number(self) -> int:
+        """Return the largest number of clusters with a clear gap, or that with the widest one."""
+        ratios, errors = gap_ratios(self.moments_, self.coefficients_)
+        clear = np.flatnonzero(ratios + 1.96 * errors < CLEAR)
+        if len(clear):
+            return int(clear[-1]) + 2
+        found = int(ratios.argmin()) + 2 if len(ratios) else 1
+        warn_user(
+            f"no number of clusters has a clear gap in the eigenvalues. {found} has the widest one: give n_clusters",
+            TrustWarning,
+        )
+        return found
+
+    def _advise_small(self) -> None:
+        """Warn of clusters that rest on fewer than four centroids in a set."""
+        basis = self.basis_
+        sets, m, d = basis.centroids.shape
+        places, _ = basis.neighbors(basis.centroids.reshape(-1, d))
+        owners = self.partition_.labels(places @ self.partition_.coefficients)
+        few = np.bincount(owners, minlength=self.n_clusters_) < LEAST_CENTROIDS * sets
+        small = np.flatnonzero(few & (self.cluster_shares_ < LEAST_CENTROIDS / m))
+        if len(small) and m == self.n_centroids:
+            share = 100 * self.cluster_shares_[small[0]]
+            warn_user(
+                f"cluster {small[0]} has {share:.2g} % of the rows and fewer than {LEAST_CENTROIDS} centroids: give "
+                f"n_centroids={2 * m} or more",
+                TrustWarning,
+            )
+
+    def told(self) -> dict[str, Any]:
+        """The parts of a `Summary`."""
+        shares = [f"{100 * share:.2g}" for share in self.cluster_shares_]
+        which = f", of {' and '.join([', '.join(shares[:-1]), shares[-1]])} % of the rows" if len(shares) > 1 else ""
+        verdict = f"{self.n_clusters_} cluster{'s' * (self.n_clusters_ > 1)}{which}; normalized cut {self.cut_:.3g}"
+        return super().told() | {"verdict": verdict}
+
+
+def normalized_cut(weights: Any, rows: Array, labels: Labels, count: int) -> float:
+    """Return k - Σ_c (Σ_r S_cr² / D_r) / vol_c for weights (n, p) of centroids, S = Σ w a over the rows of cluster c.
+
+    Infinite if a cluster is empty.
+    """
+    sums = np.stack([weights.T @ np.where(labels == c, rows, 0.0) for c in range(count)])
+    volumes, degrees = np.bincount(labels, rows, count), sums.sum(axis=0)
+    if not (volumes > 0).all():
+        return np.inf
+    kept = np.divide(sums**2, degrees, out=np.zeros_like(sums), where=degrees > 0).sum(axis=1)
+    return float(max(count - np.sum(kept / volumes), 0.0))
