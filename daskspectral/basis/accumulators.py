@@ -83,11 +83,9 @@ class PairContraction:
         for product in live:
             can = here and left is right and _is_dirichlet(product)
             shortcut = left.gradient_sum(dtype, workspace) if can else None
-            if shortcut is None:
-                needed.append(product)
-            else:
+            if shortcut is not None:
                 self.gradients[product] = shortcut
-                needed.append(_gram_of(product))
+            needed.append(product if shortcut is None else _gram_of(product))
         self.sums: dict[AtomProduct, Array] = {p: workspace.zeros(shape) for p in dict.fromkeys(needed)}
         self.buffer = workspace.get("product", shape, dtype)
         self.dimension, self.shape = left.dimension, shape

@@ -187,8 +187,7 @@ class ModeSystem(System):
             found["status_"] = re.sub(rf"\b\d+ of {few}\b", f"{self.rank} of {size}", found["status_"])
             found["rank_"] = (self.rank, self.rank) if pair else self.rank
         if measured.outside:
-            text = f"{measured.outside} of {measured.rows} rows lie outside the box, and count as absent"
-            found["status_"] += f"; {text}"
+            found["status_"] += f"; {measured.outside} of {measured.rows} rows lie outside the box, and count as absent"
         first, squares = (v / measured.weight for v in (weighed.sums["first"], np.diag(weighed.sums["gram"])))
         share = np.divide(first**2, squares, out=np.zeros_like(first), where=squares > 0)
         found["support_"] = among_all(share * counted_rows(measured), measured, weighed.basis.inner)

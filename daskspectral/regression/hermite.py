@@ -244,16 +244,14 @@ class HermiteRegressor(Regressor):
         """The functions for these data, and the number of landmarks that was asked for."""
         basis = Landmarks() if self.basis is None else named(self.basis)
         recipe = basis.recipe if isinstance(basis, BasisRecipe) else None
-        own = recipe if isinstance(recipe, Landmarks) else None
-        lattice = recipe if isinstance(recipe, FourierBasis) else None
-        if lattice is None and own is None:
+        if not isinstance(recipe, (Landmarks, FourierBasis)):
             raise ParameterError("basis", "Landmarks(...) or FourierBasis(...) for a regression", basis)
-        if own is not None and (own.constant or own.drop_landmark_rows):
+        if isinstance(recipe, Landmarks) and (recipe.constant or recipe.drop_landmark_rows):
             raise ValueError(
                 f"a regression has an intercept and all rows: leave constant and drop_landmark_rows of {basis} out."
             )
-        if lattice is not None:
-            basis = regression_lattice(lattice, source.dimension)
+        if isinstance(recipe, FourierBasis):
+            basis = regression_lattice(recipe, source.dimension)
         side = Side.of(basis, Role.TRIAL, "x", operator).fitted_to(source, operator)
         return side, getattr(basis, "n_landmarks", None)
 
