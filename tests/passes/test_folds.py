@@ -237,7 +237,7 @@ def test_rows_alike_coincide_together_and_nine_tenths_of_the_rows_remain() -> No
     few = X[:1000]
     x = np.vstack([few, X[:10], X[:10]])
     assert folds_of(make(replace(GIVEN, points=X[:12])).fit(x)).count[-1] == 32
-    assert make(replace(GIVEN, points=X[:12], exclude=True)).fit(x).moments_.count == 988
+    assert make(replace(GIVEN, points=X[:12], drop_landmark_rows=True)).fit(x).moments_.count == 988
     for kernel, expected in (  # by default, of few landmarks and of 11
         (SMOOTH, ("kept", "apart")),
         (Exponential(1.0), ("dropped", "dropped")),
