@@ -1,6 +1,5 @@
 """The whole way once, small: what any supported set of dependencies must manage, the lowest and the newest alike."""
 
-import subprocess
 import sys
 from pathlib import Path
 
@@ -13,15 +12,13 @@ from distributed import Client, LocalCluster
 
 import daskspectral as dsp
 from tests.common import doubtful, small_model, written
+from tests.deploy.common import called, environment
 
 X = np.random.default_rng(0).standard_normal((2000, 2))
 
 
 def command(*arguments: str) -> str:
-    program = [sys.executable, "-m", "daskspectral.cli", *arguments]
-    done = subprocess.run(program, capture_output=True, text=True, timeout=100, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return called([sys.executable, "-m", "daskspectral.cli", *arguments], environment()).stdout
 
 
 @doubtful

@@ -1,6 +1,5 @@
-"""The command: the main job in three lines, what it writes and replaces, and what is invalid in what it reads."""
+"""The command: what it passes on to estimators, and what is invalid in what it reads."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,23 +9,17 @@ import daskspectral as dsp
 from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.solvers import Cut, Penalised
-from tests.cli.common import done, everything, store
+from tests.cli.common import done, store
 from tests.common import doubtful, written
 
 pytestmark = pytest.mark.usefixtures("folder")
 FIT = "fit points.zarr --kernel gaussian:1 --landmarks 30 --components 4"
 
 
-def points(n: int = 400, d: int = 2) -> np.ndarray:
-    x = np.random.default_rng(0).standard_normal((n, d))
-    store(points=x)
-    return x
-
-
 @doubtful
 def test_options_reach_the_estimator() -> None:
-    points(d=3)
-    store(weights=np.arange(400.0), labels=np.arange(400) % 4)
+    x, numbers = np.random.default_rng(0).standard_normal((400, 3)), np.arange(400)
+    store(points=x, weights=numbers.astype(float), labels=numbers % 4)
     kernel, cut = Matern(2.5, "median") + Gaussian(2), Cut(1e-8, ridge=1e-6)
     landmarks = Landmarks(kernel, 30, n_candidates=200, jitter=0.25, constant=False, drop_landmark_rows=True)
     line = (
@@ -57,20 +50,3 @@ def test_invalid_rows() -> None:
     assert "3 invalid ones left out" in done("info model.zarr")
     done("transform model.zarr points.zarr --on-invalid skip --out e.zarr")
     np.testing.assert_array_equal(np.flatnonzero(np.isnan(written("e.zarr")).all(axis=1)), [17, 250, 301])
-
-
-def test_what_is_no_result_is_never_replaced() -> None:
-    points()
-    Path("notes").mkdir()
-    Path("notes/mine.txt").write_text("precious")
-    Path("e.png").touch()
-    before = everything()
-    for job in (FIT, "sample gaussian --n 50"):
-        with pytest.raises(FileExistsError, match="notes"):
-            done(f"{job} --out notes --overwrite")
-    with pytest.raises(FileExistsError, match=r"e\.png exists"):
-        done(f"{FIT} --out other.zarr --plot e.png")
-    for place in ("points.zarr", "./points.zarr"):
-        with pytest.raises(ValueError, match="would replace the input"):
-            done(f"{FIT} --out {place} --overwrite")
-    assert everything() == before

@@ -31,6 +31,11 @@ ERRORS = [  # exit code 1: what is there does not do
     f"{FIT} --operator augmentation",
     f"{FIT} --scheduler tcp://127.0.0.1:9 --connect-timeout 0.2",
 ]
+REPLACING = [  # what is no result is never replaced, and no input
+    f"{FIT} --plot e.png",
+    *(f"fit points.zarr --out {place} --overwrite" for place in ("notes", "points.zarr", "./points.zarr")),
+    "sample gaussian --n 50 --out notes --overwrite",
+]
 UNWRITABLE = [  # said before it is that there is no input
     "fit no.zarr --out file/o.zarr",
     "fit no.zarr --out m.zarr --checkpoint none/c",
@@ -71,7 +76,9 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         for name in "ab":
             zarr.open_group("g.zarr", mode="a").create_array(name, data=x)
         Path("x.h5").touch()
-        Path("file").touch()
+        for name in ("file", "e.png", "notes/mine.txt"):
+            Path(name).parent.mkdir(exist_ok=True)
+            Path(name).touch()
         small_model().fit(x).save("m.zarr")
         Path("table.csv").write_text("a,c\n1,2\n3,4\n")
         dsp.DiffusionMap(1.0, random_state=0).fit(x).save("d.zarr")
@@ -80,7 +87,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of few rows
-@pytest.mark.parametrize("line", [*ERRORS, *UNWRITABLE, *USAGE], ids=lambda line: line[:60])
+@pytest.mark.parametrize("line", [*ERRORS, *REPLACING, *UNWRITABLE, *USAGE], ids=lambda line: line[:60])
 def test_a_line_that_cannot_be_leaves_nothing(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     before = everything()
     with pytest.raises(SystemExit) as caught:

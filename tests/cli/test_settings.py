@@ -8,10 +8,8 @@ import re
 import shutil
 import socket
 import sys
-from collections.abc import Iterator
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -93,14 +91,6 @@ def test_options_have_the_defaults_of_signatures(part: Parameters) -> None:
         assert documented(part.path)[name].default == (None if default is inspect.Parameter.empty else default)
 
 
-@pytest.fixture
-def listening() -> Iterator[tuple[str, socket.socket]]:
-    """An address where nobody may call."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        server.setblocking(False)
-        yield f"127.0.0.1:{server.getsockname()[1]}", server
-
-
 TRANSFORM = "transform m.zarr points.zarr --out e.zarr --config run.yaml"
 CALLS = {  # options of one call, which no result passes on
     "a scheduler": "scheduler: tls://ADDRESS\nconnect-timeout: 0.1",
@@ -129,25 +119,26 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", [*CALLS, *REFUSED])
-def test_hostile_settings_do_nothing(name: str, model: Path, listening: Any, monkeypatch: Any) -> None:
-    address, server = listening
+def test_hostile_settings_do_nothing(name: str, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(model, "m.zarr")
     monkeypatch.syspath_prepend(Path().absolute())
     Path("evil.py").write_text("import pathlib\npathlib.Path('ran').touch()\nclass Kernel: pass\n")
-    text = (REFUSED | CALLS)[name].replace("ADDRESS", address)
-    zarr.create_group("run.zarr").attrs[settings.ATTRIBUTE] = f"daskspectral: 1.0.0\n{text}"
-    Path("run.yaml").write_text(text)
-    before = everything()
-    if name in CALLS:
-        assert done("info run.zarr --settings") == "daskspectral: 1.0.0\n"
-    else:
-        assert failure(TRANSFORM)[0] == 2
-        code, said = failure("info run.zarr --settings --json")
-        assert code == 0 or said.startswith("run.zarr ")
+    with socket.create_server(("127.0.0.1", 0)) as server:  # where nobody may call
+        server.setblocking(False)
+        text = (REFUSED | CALLS)[name].replace("ADDRESS", f"127.0.0.1:{server.getsockname()[1]}")
+        zarr.create_group("run.zarr").attrs[settings.ATTRIBUTE] = f"daskspectral: 1.0.0\n{text}"
+        Path("run.yaml").write_text(text)
+        before = everything()
+        if name in CALLS:
+            assert done("info run.zarr --settings") == "daskspectral: 1.0.0\n"
+        else:
+            assert failure(TRANSFORM)[0] == 2
+            code, said = failure("info run.zarr --settings --json")
+            assert code == 0 or said.startswith("run.zarr ")
+        with pytest.raises(BlockingIOError):
+            server.accept()
     assert everything() == before
     assert "evil" not in sys.modules
-    with pytest.raises(BlockingIOError):
-        server.accept()
 
 
 WRONG = {

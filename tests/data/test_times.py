@@ -24,12 +24,11 @@ from tests.common import autoregression, doubtful, koopman
 from tests.data.test_trajectories import read
 
 Array = NDArray[Any]
-RNG = np.random.default_rng(0)
 
 
 def field(times: Any, width: int = 2) -> xr.DataArray:
     """Rows whose first column is their number."""
-    x = RNG.standard_normal((len(times), width))
+    x = np.random.default_rng(0).standard_normal((len(times), width))
     x[:, 0] = np.arange(len(times))
     return xr.DataArray(x, {"time": times}, ("time", "place"), name="t")
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
+import zarr
 
-from daskspectral.data.writing import create_array
 from tests.engine.common import CHUNK, SHORT, X
 
 
@@ -12,8 +12,7 @@ from tests.engine.common import CHUNK, SHORT, X
 def points(tmp_path: Path) -> Path:
     """The array X, in chunks of 1000 rows."""
     path = tmp_path / "points.zarr"
-    with create_array(path, X.shape, "float64", chunk_rows=CHUNK) as array:
-        array[:] = X
+    zarr.create_array(path, data=X, chunks=(CHUNK, 2))
     return path
 
 

@@ -1,6 +1,6 @@
 """HermiteRegressor against triple loops, hat matrices and independent reference arrays."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +46,6 @@ def sums(model: dsp.HermiteRegressor) -> tuple[Array, Array]:
     return arrays["gram"] + arrays["dirichlet"], values + arrays["slopes"]
 
 
-@pytest.fixture(scope="module")
-def reference() -> Mapping[str, Array]:
-    """A, b and predictions at (i / 99.9, 1/2) of independent code: exp(-r^2), the first 100 of 1000 points."""
-    return reference_arrays("hermite_small")
-
-
 def cosine(x: Array) -> Array:
     return np.asarray(np.cos(3 * np.pi * x[:, 0]))
 
@@ -63,7 +57,9 @@ CASES: dict[str, tuple[Callable[[Array], Array], Callable[[Array], Array], float
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_reference_cases(case: str, reference: Mapping[str, Array]) -> None:
+def test_reference_cases(case: str) -> None:
+    """A, b and predictions at (i / 99.9, 1/2) of independent code: exp(-r^2), the first 100 of 1000 points."""
+    reference = reference_arrays("hermite_small")
     function, gradient, tolerance = CASES[case]
     x = np.random.RandomState(0).rand(1000, 2)
     model = make(Landmarks(Gaussian(np.sqrt(0.5)), points=x[:100]), folds=None).fit(x, function(x), gradient(x))

@@ -16,8 +16,6 @@ RNG = np.random.default_rng(7)
 N = 1000
 X = RNG.uniform(-1, 1, (N, 2))
 FRESH = RNG.uniform(-0.9, 0.9, (400, 2))
-NOISE = 0.05 * RNG.standard_normal(N)
-BOX = [(-1, 1)] * 2
 
 
 def f(x: Any) -> Any:
@@ -29,7 +27,7 @@ def slopes(x: Any) -> Any:
     return np.column_stack([3 * np.cos(a) * np.cos(b) + 1, -2 * np.sin(a) * np.sin(b)])
 
 
-Y, T = f(X) + NOISE, slopes(X)
+Y, T = f(X) + 0.05 * RNG.standard_normal(N), slopes(X)
 
 
 def make(kernel: Kernel | str = "auto", **options: Any) -> dsp.HermiteRegressor:
@@ -45,7 +43,7 @@ def fitted() -> dsp.HermiteRegressor:
 def test_the_normal_equations(gradients: bool, weight: float) -> None:
     """Coefficients of the features at the rows, by least squares with a penalty: no modes, no folds."""
     kernel, alpha = Gaussian(0.5), 1e-3
-    lattice = FourierBasis((4, 3), box=BOX, method="matmul", kernel=kernel)
+    lattice = FourierBasis((4, 3), box=[(-1, 1)] * 2, method="matmul", kernel=kernel)
     rows, w = slice(0, 700), np.random.default_rng(1).uniform(0.5, 2, 700)
     model = dsp.HermiteRegressor(lattice, alpha, gradient_weight=weight, random_state=0)
     model.fit(X[rows], Y[rows], gradients=T[rows] if gradients else None, sample_weight=w)

@@ -139,18 +139,15 @@ def test_saved_in_the_format_of_the_ending(suffix: str, magic: bytes, plane: Any
     assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
-def test_without_matplotlib_the_extra_is_named(plane: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_matplotlib_the_extra_is_named(plane: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     x, estimator = plane
     for name in [m for m in sys.modules if m.partition(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    for call in (
-        lambda: plot.eigenfunctions(estimator, x),
-        lambda: plot.spectrum(estimator),
-        lambda: plot.refuse_picture(tmp_path / "picture.png", overwrite=False),
-    ):
+    needing = (plot.eigenfunctions, estimator, x), (plot.spectrum, estimator), (plot.refuse_picture, "a.png", False)
+    for call, *given in needing:
         with pytest.raises(ImportError, match=r"daskspectral\[plot\]"):
-            call()
+            call(*given)
 
 
 def test_fields_are_drawn_as_maps() -> None:
