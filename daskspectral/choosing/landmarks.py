@@ -23,7 +23,7 @@ from daskspectral.engine.sampling import draw_rows, take_rows
 from daskspectral.errors import Rank, TrustWarning, renumbered, warn_user
 from daskspectral.kernels import Kernel, Linear, Periodic
 from daskspectral.moments.folds import FoldRule, copies_words
-from daskspectral.passes.scale import Added
+from daskspectral.passes.scale import added
 from daskspectral.solve.problems import NORM_CUT
 
 Array = NDArray[np.floating[Any]]
@@ -243,7 +243,7 @@ def leading_directions(
         rule = fold_rule if power == POWERS else None
         groups = SKETCHES if rule is not None else 1
         run = Run(source, plan, description="directions")
-        sums = run.reduce(Added(partial(_products, view, directions, rule))).sums
+        sums = run.reduce(partial(added, partial(_products, view, directions, rule))).sums
         parts = [sums[str(group)] for group in range(groups) if str(group) in sums]
         whole = np.sum(parts, axis=0)
         sides = [whole, *(whole - part for part in parts if len(parts) > 1)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from daskspectral.data.source import Source
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.plan import TASK_BYTES
 from daskspectral.moments.folds import FOLD, BlockedFolds, FoldKind, FoldRule, Folds, LabelledFolds, RandomFolds, hashed
-from daskspectral.passes.scale import Added
+from daskspectral.passes.scale import added
 from daskspectral.validation import check_integer, loaded
 
 Array = NDArray[Any]
@@ -54,7 +55,7 @@ class FoldRequest:
         reader = source.readers[FOLD]
         labels = Source({"x": reader, FOLD: reader}, on_invalid="skip", progress=source.progress)
         run = Run(labels, plan_rows(labels, 20.0), None, description="labels")
-        values = run.reduce(Added(_distinct)).sums.get("labels", _Distinct(np.empty(0))).values
+        values = run.reduce(partial(added, _distinct)).sums.get("labels", _Distinct(np.empty(0))).values
         return replace(self, values=_checked_distinct(values), names=tuple(values.tolist()))
 
     def fold_rule(self, source: Source) -> FoldRule | None:

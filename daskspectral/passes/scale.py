@@ -96,18 +96,15 @@ def _norms(deviations: Array, weights: Array) -> Array:
     return np.asarray(unit * np.sqrt((weights * (deviations / unit) ** 2).sum(axis=0)))
 
 
-@dataclass(frozen=True, eq=False)
-class Added:
-    """A task over rows: what `each` batch gives, added up by name."""
-
-    each: Callable[[Mapping[str, Array]], Mapping[str, Any]]
-
-    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Any]:
-        total: dict[str, Any] = {}
-        for batch in batches:
-            for name, part in self.each(batch).items():
-                total[name] = total[name] + part if name in total else part
-        return total
+def added(
+    each: Callable[[Mapping[str, Array]], Mapping[str, Any]], batches: Iterable[Mapping[str, Array]], state: Any = None
+) -> dict[str, Any]:
+    """Return the sums by name of what `each` makes of batches of rows; a task once `each` is bound."""
+    total: dict[str, Any] = {}
+    for batch in batches:
+        for name, part in each(batch).items():
+            total[name] = total[name] + part if name in total else part
+    return total
 
 
 def _spreads(views: tuple[str, ...], gaps: bool, batch: Mapping[str, Array]) -> dict[str, Spread]:
@@ -128,7 +125,9 @@ def standardized(source: Source) -> Source:
         return source
     run = Run(source, plan_rows(source, 50.0 * source.row_bytes), description="standardize")
     views = ("x", *source.apart)
-    spreads: Mapping[str, Any] = run.reduce(Added(partial(_spreads, views, source.on_invalid == "pairwise"))).sums
+    spreads: Mapping[str, Any] = run.reduce(
+        partial(added, partial(_spreads, views, source.on_invalid == "pairwise"))
+    ).sums
     for view in views:
         spread = spreads[view]
         check_total(float(np.max(spread.weight)))
@@ -240,7 +239,7 @@ def extent_from(start: int, source: Source, rng: np.random.Generator) -> Extent 
     size = min(SAMPLE, source.n)
     numbers = np.sort(rng.integers(0, source.n, size)) if size < source.n else np.arange(size)
     run = Run(source, plan_rows(source, 50.0 * source.row_bytes, start=start), description="ranges")
-    found: Extent | None = run.reduce(Added(partial(_extents, np.unique(numbers)))).sums.get("extent")
+    found: Extent | None = run.reduce(partial(added, partial(_extents, np.unique(numbers)))).sums.get("extent")
     return found
 
 
@@ -322,7 +321,7 @@ def with_baseline(stacked: StackedRows, rows: Rows, what: str, weight: Any, *, r
     source = open_source(replace(rows, data=stacked.reader, fields=None), gaps=True, weight=weight)
     run = Run(source, plan_rows(source, 50.0 * source.row_bytes), description="anomalies")
     each = partial(_baseline_sums, baseline, baseline.design(stacked.rows, what), source.on_invalid == "pairwise")
-    tables = baseline.solved(run.reduce(Added(each)).sums)
+    tables = baseline.solved(run.reduce(partial(added, each)).sums)
     absent = np.isnan(tables[0]).all(axis=1)
     if absent.any() and source.on_invalid == "raise":
         raise ValueError(

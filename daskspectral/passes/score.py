@@ -21,7 +21,7 @@ from daskspectral.moments.solution import SpanScore, check_rows, score_span
 from daskspectral.operators.weights import check_total
 from daskspectral.passes.apply import RowFunction
 from daskspectral.passes.parameters import check_components, is_share
-from daskspectral.passes.scale import Added, Spread, levelled
+from daskspectral.passes.scale import Spread, added, levelled
 from daskspectral.passes.sums import Discretisation, measure, plan_sums
 
 Array = NDArray[np.floating[Any]]
@@ -89,7 +89,7 @@ def explained(function: RowFunction, source: Source, field: str = "y", unit: flo
     snapshot = Snapshot(source)
     plan = plan_rows(source, 2000.0 * function.columns, device=function.device)
     run = Run(source, plan, None, "score", function.device)
-    total = run.reduce(Added(partial(_compared, function, field, unit)))
+    total = run.reduce(partial(added, partial(_compared, function, field, unit)))
     snapshot.check_unchanged()
     if total.count < 2:
         raise ValueError(f"R^2 compares with the spread of y, and {total.count} of {source.rows} is left; give more")

@@ -18,7 +18,7 @@ from daskspectral.data.source import Source
 from daskspectral.engine import Run, plan_rows
 from daskspectral.moments import NUMBER
 from daskspectral.passes.functions import SpanValues
-from daskspectral.passes.scale import Added
+from daskspectral.passes.scale import added
 
 Array = NDArray[Any]
 CORE = 0.8  # membership, from which on a row is in the core of a set
@@ -93,5 +93,5 @@ def visits_of(source: Source, memberships: SpanValues) -> Visits:
     assert source.lagged is not None
     ends = np.cumsum([pairs.count for pairs in source.lagged.trajectories])
     run = Run(source, plan_rows(source, 2000.0 * memberships.columns), None, "sets")
-    found: Visits = run.reduce(Added(partial(_visits, memberships, ends))).sums["visits"]
+    found: Visits = run.reduce(partial(added, partial(_visits, memberships, ends))).sums["visits"]
     return found
