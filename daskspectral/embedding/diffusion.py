@@ -37,7 +37,7 @@ from daskspectral.estimators.summary import values_columns
 from daskspectral.estimators.table import RunContext, open_table
 from daskspectral.estimators.transformer import Transformer
 from daskspectral.kernels import Gaussian
-from daskspectral.passes.apply import MapRows
+from daskspectral.passes.apply import mapped_rows
 from daskspectral.validation import NOT_NEGATIVE, check_integer, check_number, check_option, check_random_state
 
 Array = NDArray[np.floating[Any]]
@@ -173,9 +173,8 @@ class DiffusionMap(Transformer):
         skips = source.on_invalid == "skip"
         run = _run(replace(source, on_invalid="keep") if skips else source, functions, "embedding")
         far = "nan" if skips else "raise"
-        embedding = run.map(
-            MapRows(Coordinates(functions, functions.width, functions.kernel, functions.points, extrapolate=far))
-        )
+        found = Coordinates(functions, functions.width, functions.kernel, functions.points, extrapolate=far)
+        embedding = run.map(partial(mapped_rows, found))
         assert embedding is not None
         signs = positive(embedding)
         self.embedding_, self.functions_ = embedding * signs, replace(functions, weights=functions.weights * signs)

@@ -162,17 +162,13 @@ class RowFunction(ABC):
 # -- a function of rows on data in any container -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class MapRows:
-    """A row function as a task of the engine, which has checked and prepared the rows."""
-
-    function: RowFunction
-    output: Result | None = None
-
-    def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Counted:
-        with renumbered(batch[NUMBER].__getitem__):
-            values, tally = self.function.of_prepared(batch["x"])
-        return Counted(values if self.output is None else self.output(values), tally)
+def mapped_rows(
+    function: RowFunction, batch: Mapping[str, Array], state: Any = None, *, output: Result | None = None
+) -> Counted:
+    """Return a function of a batch that the engine has checked and prepared; a task once `function` is bound."""
+    with renumbered(batch[NUMBER].__getitem__):
+        values, tally = function.of_prepared(batch["x"])
+    return Counted(values if output is None else output(values), tally)
 
 
 def _lazy_values(function: RowFunction, rows: Array, block_info: Any = None) -> Array:
@@ -279,7 +275,7 @@ def apply_rows(
         size = 8 * max(source.n_features_in, function.columns)
         plan = plan_rows(source, 2000.0 * function.columns, row_bytes=size, device=function.device)
         run = Run(source, plan, None, "transform", function.device)
-        found = run.map(MapRows(function))
+        found = run.map(partial(mapped_rows, function))
         assert found is not None
         values: Any = output(found)
         _tell(function, run)
@@ -340,7 +336,7 @@ def _write(
         overwrite=overwrite,
     ) as target:
         run = Run(source, plan, None, "transform", function.device)
-        run.map(MapRows(function, output), out=target)
+        run.map(partial(mapped_rows, function, output=output), out=target)
         snapshot.check_unchanged()
         _tell(function, run)
 
