@@ -1,13 +1,12 @@
 """Candidates of an automatic choice, compared by held-out values, and the search for scales that all choices share.
 
-A candidate is a kernel, a factor of the unit of its scale and a penalty. An `Evaluator` measures it on rows that it was
+A candidate is a kernel, a factor of the unit of its scale and a penalty. An evaluator measures it on rows that it was
 not fitted to: by halves of the folds (`TrialEvaluator`), or by ridge problems without each fold (`RidgeEvaluator`). A
 `Search` tries scales from a few factors outward, as far as they become better.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -41,20 +40,8 @@ class Setting:
     penalty: float | None = None
 
 
-class Evaluator(ABC):
-    """Held-out values of candidates, and what decides between them."""
-
-    @abstractmethod
-    def scores(self, candidate: Setting) -> dict[Setting, Array]:
-        """Return the held-out values (n_splits, k) of a candidate at each of its penalties."""
-
-    @abstractmethod
-    def totals(self, found: Mapping[Any, Array]) -> dict[Any, float]:
-        """Return a number for each candidate, larger is better; it may be relative to all of them."""
-
-
 @dataclass(frozen=True, eq=False)
-class TrialEvaluator(Evaluator):
+class TrialEvaluator:
     """Candidates solved on half of the folds and judged on the other half, at all `penalties`.
 
     `trial` measures the basis of a candidate; `count` values are compared, as the `kind` of problem does, of which
@@ -70,6 +57,7 @@ class TrialEvaluator(Evaluator):
     failed: dict[Setting, str] = field(default_factory=dict)
 
     def scores(self, candidate: Setting) -> dict[Setting, Array]:
+        """Return the held-out values (n_splits, k) of a candidate at each of its penalties."""
         settings = [replace(candidate, penalty=c) for c in self.penalties]
         try:
             found = self.trial(candidate).judged(self.halves, self.count, self.penalties)
@@ -79,11 +67,12 @@ class TrialEvaluator(Evaluator):
         return dict(zip(settings, found, strict=True))
 
     def totals(self, found: Mapping[Any, Array]) -> dict[Any, float]:
+        """Return a number for each candidate, larger is better; it may be relative to all of them."""
         return {s: round(score, DIGITS) for s, score in self.kind.scores(found, self.components).items()}
 
 
 @dataclass(frozen=True, eq=False)
-class RidgeEvaluator(Evaluator):
+class RidgeEvaluator:
     """Regressions at their best penalty, or a given `alpha`: values are the shares of the spread left unexplained.
 
     `problem` makes the ridge problem of a candidate. There is one split, and a share for values and for gradients.
@@ -94,6 +83,7 @@ class RidgeEvaluator(Evaluator):
     cut: float
 
     def scores(self, candidate: Setting) -> dict[Setting, Array]:
+        """Return the shares (1, kinds) of a candidate at its penalty."""
         problem = self.problem(candidate)
         curve = problem.curve(self.alpha, self.cut)
         assert curve.errors is not None
@@ -103,6 +93,7 @@ class RidgeEvaluator(Evaluator):
         return {replace(candidate, penalty=best_penalty(curve.alphas, totals)): unexplained}
 
     def totals(self, found: Mapping[Any, Array]) -> dict[Any, float]:
+        """Return the share of the spread that each candidate explains."""
         return {s: 1 - float(values.sum()) for s, values in found.items()}
 
 
@@ -116,7 +107,7 @@ def in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any
 class Search:
     """The candidates evaluated so far, `found`, with their held-out values; `threads` maps over several at once."""
 
-    evaluator: Evaluator
+    evaluator: TrialEvaluator | RidgeEvaluator
     threads: Callable[[Callable[[Any], Any], Iterable[Any]], list[Any]] = in_threads
     found: dict[Setting, Array] = field(default_factory=dict)
 

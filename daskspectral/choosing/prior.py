@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from daskspectral.basis import BasisRecipe, FourierBasis, FourierLattice
 from daskspectral.basis.lattice import SpectralDensityBasis, prior_weights, shrunk_orders
 from daskspectral.choosing.candidates import (
-    Evaluator,
     RidgeEvaluator,
     Search,
     Setting,
@@ -104,7 +103,7 @@ def kernel_of(kernel: Kernel, factor: float, moments: Moments) -> Kernel:
     return kernel.resolve(factor * float(cast(Any, moments.basis).period.max()), "auto")
 
 
-def searched(evaluator: Evaluator, families: Sequence[Kernel]) -> Search:
+def searched(evaluator: TrialEvaluator | RidgeEvaluator, families: Sequence[Kernel]) -> Search:
     """Search scales of all families whose scale is open."""
     search = Search(evaluator, _in_threads)
     for family, kernel in enumerate(families):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import daskspectral as dsp
 from daskspectral.basis import Basis, FourierLattice, MonomialBasis
-from daskspectral.choosing.candidates import Evaluator, Search, Setting
+from daskspectral.choosing.candidates import Search, Setting
 from daskspectral.choosing.prior import choose_prior, prior_search
 from daskspectral.kernels import Matern
 from daskspectral.moments.summing import SumTask
@@ -116,7 +116,7 @@ def moments(operator: Operator | None = None, fold: Any = FOLD) -> Any:
     return moments_of(LATTICE, ROWS, fold, operator)
 
 
-class Known(Evaluator):
+class Known:
     """Candidates whose scores are known, by how near the factor is to the best one; family 1 is worse, at two c."""
 
     def __init__(self, best: float):
