@@ -208,8 +208,8 @@ class LandmarkBasis(Basis):
 
     def span_gradient(self, coefficients: Array, device: Device = HOST) -> Callable[[Array], Array]:
         device = device if self.portable else HOST
-        there = SpanGradient(device.moved(self), device.put(coefficients))
-        return lambda x: np.asarray(device.get(there(device.put(x))))
+        basis, there = device.moved(self), device.put(coefficients)
+        return lambda x: np.asarray(device.get(_gradients(basis, there, device.put(x))))
 
     def condensed(self, coefficients: Array) -> tuple[Basis, Array]:
         if type(self.kernel) is not Linear or np.iscomplexobj(coefficients):
@@ -476,33 +476,23 @@ class DotGradientSum:
         return found
 
 
-@dataclass(frozen=True, eq=False)
-class SpanGradient:
-    """x -> ∇f_j(x) of f_j = Σ_i a_ij k(., y_i), for coefficients a (p, m), in O(c p m d).
+def _gradients(basis: LandmarkBasis, a: Array, x: Array) -> Array:
+    """Return ∇f_j(x) of f_j = Σ_i a_ij k(., y_i) at x (c, d) for coefficients a (p, m), (c, m, d), in O(c p m d).
 
     Radial kernels, T = q'(r)/r (equation (23)): ∇f_j(x) = x Σ_i a_ij T_i(x) - Σ_i T_i(x) a_ij y_i; dot-product
     kernels (equation (24)): Σ_i q'(x.y_i) a_ij y_i; other kernels by their partial derivatives.
     """
-
-    basis: LandmarkBasis
-    coefficients: Array
-
-    def __call__(self, x: Array) -> Array:
-        """The gradients at points x (c, d), (c, m, d)."""
-        kernel, a = self.basis.kernel, self.coefficients
-        if isinstance(kernel, Mahalanobis):
-            points = kernel.embedded(x - self.basis.centre)
-            found: Array = SpanGradient(self.basis.embedded, a)(points) @ kernel.root.T
-            return found
-        x, y = x - self.basis.centre, self.basis.centred
-        if of_distances(kernel):
-            t = 2 * kernel.profiled(kernel.argument(x, y), 1)
-            return x[:, None] * (t.T @ a)[:, :, None] - _pulled(t, a, y)
-        if of_products(kernel):
-            return _pulled(kernel.profiled(kernel.argument(x, y), 1), a, y)
-        d = self.basis.dimension
-        partials = (kernel.partial(x, y, unit_index(axis, d)) for axis in range(d))
-        return np.stack([partial.T @ a for partial in partials], axis=2)
+    kernel, x, y = basis.kernel, x - basis.centre, basis.centred
+    if isinstance(kernel, Mahalanobis):
+        found: Array = _gradients(basis.embedded, a, kernel.embedded(x)) @ kernel.root.T
+        return found
+    if of_distances(kernel):
+        t = 2 * kernel.profiled(kernel.argument(x, y), 1)
+        return x[:, None] * (t.T @ a)[:, :, None] - _pulled(t, a, y)
+    if of_products(kernel):
+        return _pulled(kernel.profiled(kernel.argument(x, y), 1), a, y)
+    partials = (kernel.partial(x, y, unit_index(axis, basis.dimension)) for axis in range(basis.dimension))
+    return np.stack([partial.T @ a for partial in partials], axis=2)
 
 
 def _pulled(t: Array, a: Array, y: Array) -> Array:
