@@ -236,7 +236,7 @@ def test_groups(group: Group, manifold: Manifold) -> None:
 
 ELSEWHERE = {
     *("LearnedKernel", "HarmonicBasis", "InvariantBasis", "EquivariantBasis", "SpectralDensityBasis"),
-    *("Prior", "Prior", "SpanBasis", "Stopped"),
+    *("SpanBasis", "Stopped"),
 }
 """Classes that are made by a fit, or from rows, and tested there."""
 

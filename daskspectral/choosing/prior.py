@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import BasisRecipe, FourierBasis, FourierLattice
-from daskspectral.basis.lattice import SpectralDensityBasis, prior_weights, shrunk_orders
+from daskspectral.basis.lattice import prior_weights, shrunk_orders
 from daskspectral.choosing.candidates import (
     RidgeEvaluator,
     Search,
@@ -204,28 +204,21 @@ def choose_prior(moments: Moments, *, kernel: Kernel | None, penalty: float | No
 # -- regressions -------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Prior(SpectralDensityBasis):
-    """The functions of a weighed lattice, with a wide prior of the constant."""
-
-    @property
-    def weights(self) -> Array:
-        return np.append(INTERCEPT**2, super().weights[1:])
-
-    def norm(self, gram: Array) -> Array:
-        return np.eye(self.size)
+def deviations(kernel: Kernel, lattice: FourierLattice) -> Array:
+    """Return S (p,) of the functions of a lattice, with a wide prior of the constant."""
+    return np.asarray(np.sqrt(np.append(INTERCEPT**2, prior_weights(kernel, lattice)[1:])))
 
 
-def problem_of(moments: Moments, basis: Prior, gradient_weight: float) -> RidgeProblem:
+def problem_of(moments: Moments, lattice: FourierLattice, scale: Array, gradient_weight: float) -> RidgeProblem:
     """Return the ridge problem of modes on a weighed lattice: S F S for forms F, S b for right-hand sides b."""
-    written, scale = moments.expanded(basis.inner), np.sqrt(basis.weights)
     shapes = {"gram": scale[:, None] * scale, "dirichlet": scale[:, None] * scale, "first": scale}
     shapes |= {"values": scale[:, None], "slopes": scale[:, None]}
 
     def scaled(sums: Arrays, _: float) -> dict[str, Array]:
         return {name: values * shapes.get(name, 1.0) for name, values in sums.items()}
 
-    return ridge_problem(written.mapped(scaled, basis=basis), gradient_weight)
+    found = ridge_problem(moments.expanded(lattice).mapped(scaled), gradient_weight)
+    return replace(found, penalty=np.eye(lattice.size))
 
 
 def regress(
@@ -253,29 +246,30 @@ def regress(
 
     def problem_at(candidate: Setting) -> RidgeProblem:
         kernel = kernel_of(families[candidate.family], candidate.factor, moments)
-        return problem_of(moments, Prior(tried, kernel), gradient_weight)
+        return problem_of(moments, tried, deviations(kernel, tried), gradient_weight)
 
     reason = "every parameter was given, or there are no folds"
     chosen = Chosen(kernel_of(families[0], REGRESSION_UNIT, moments), given, reason=reason)
     if families[0].automatic and moments.folds is not None and np.count_nonzero(moments.folds.weight) > 1:
         chosen = Chosen.by(searched(RidgeEvaluator(problem_at, given, cut), families), families, moments)
     near = shrunk_orders(orders, EXACT)
-    functions = Prior(lattice.truncated(near), chosen.kernel)
-    problem = problem_of(moments, functions, gradient_weight)
+    functions = lattice.truncated(near)
+    scale = deviations(chosen.kernel, functions)
+    problem = problem_of(moments, functions, scale, gradient_weight)
     fit = problem.solve(alpha, cut)
-    coefficients: Array = np.sqrt(functions.weights)[:, None] * fit.coefficients
+    found = fit.coefficients
     if near != orders:
-        functions = Prior(lattice.truncated(orders), chosen.kernel)
-        coefficients = _direct(moments, functions, fit.alpha, gradient_weight)
-    coefficients = among_all(coefficients, moments, functions.inner)
+        functions = lattice.truncated(orders)
+        scale = deviations(chosen.kernel, functions)
+        found = _direct(problem_of(replace(moments, folds=None), functions, scale, gradient_weight), fit.alpha)
+    coefficients = among_all(scale[:, None] * found, moments, functions)
     return problem, fit, coefficients, chosen.selection(moments, asked)
 
 
-def _direct(moments: Moments, basis: Prior, alpha: float, gradient_weight: float) -> Array:
-    """Return the coefficients (p, m) of a lattice's functions at one penalty, by a Cholesky factorization."""
-    form, target = summed(problem_of(replace(moments, folds=None), basis, gradient_weight).observed)
-    least = np.full(len(form), max(alpha, 1e-14 * float(np.trace(form))))
-    return np.asarray(np.sqrt(basis.weights)[:, None] * solve_diagonal(form, target, least))
+def _direct(problem: RidgeProblem, alpha: float) -> Array:
+    """Return the coefficients (p, m) of a problem at one penalty, by a Cholesky factorization."""
+    form, target = summed(problem.observed)
+    return solve_diagonal(form, target, np.full(len(form), max(alpha, 1e-14 * float(np.trace(form)))))
 
 
 # -- what an estimator gives -------------------------------------------------------------------------------------------
