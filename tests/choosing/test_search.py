@@ -96,6 +96,7 @@ def test_defaults_work_on_few_rows(n: int) -> None:
 
 
 @pytest.mark.filterwarnings("ignore::daskspectral.errors.RankWarning")
+@pytest.mark.one_in(2)
 @pytest.mark.parametrize("given", [{}, {"n_landmarks": 30}, {"points": WALK[:20]}, {"method": "uniform"}], ids=str)
 def test_landmarks_with_an_option_are_kept(given: dict[str, Any]) -> None:
     """Of trajectories cells are compared, too, if nothing is given."""

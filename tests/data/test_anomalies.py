@@ -69,6 +69,7 @@ def test_means_and_trend_are_fitted_together() -> None:
     np.testing.assert_allclose(data - baseline.transpose("time", ...), wanted.reshape(data.shape), atol=1e-9)
 
 
+@pytest.mark.one_in(3)
 @doubtful
 @pytest.mark.parametrize("start", ["0850-01-01", "3000-01-01"])
 @pytest.mark.parametrize("unit", ["s", "us"])

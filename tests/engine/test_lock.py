@@ -62,6 +62,7 @@ with locked(Folder(sys.argv[1]), "the output"):
 """
 
 
+@pytest.mark.slow  # a process
 def test_the_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
     line = [sys.executable, "-c", HOLD, str(tmp_path)]
     with subprocess.Popen(line, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.getcwd()}) as process:
