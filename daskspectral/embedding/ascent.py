@@ -64,14 +64,6 @@ class AscentProblem(ABC):
         """The problem of the next columns, in which Abar no longer sees E: Abar - Abar E (E^T Abar E)^+ E^T Abar."""
 
 
-@dataclass(frozen=True, eq=False)
-class Ascended:
-    """Where an ascent ended, and the objective after each of its passes."""
-
-    last: Iterate
-    objectives: tuple[float, ...]
-
-
 def accelerated(
     problem: AscentProblem,
     start: Array,
@@ -80,8 +72,10 @@ def accelerated(
     max_passes: int,
     warm_up: int = 2,
     stop: Callable[[Iterate], bool] | None = None,
-) -> Ascended:
+) -> tuple[Iterate, list[float]]:
     """Limited-memory BFGS with the power step as its safeguard; the objective never falls.
+
+    Return where the ascent ended, and the objective after each of its passes.
 
     A step is taken where the objective rises enough, or, once rises are no more than rounding, where the slope along
     it shrinks (approximate Wolfe conditions, Hager and Zhang 2005), so that the end is as exact as the passes are. A
@@ -120,7 +114,7 @@ def accelerated(
         if stop is not None and stop(now):
             best = now
             break
-    return Ascended(best, tuple(objectives))
+    return best, objectives
 
 
 def _quasi_newton(

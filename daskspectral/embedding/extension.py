@@ -29,31 +29,20 @@ BLOCK_THERE = 1 << 27  # and on an accelerator
 
 @final
 @dataclass(frozen=True, eq=False)
-class Cover(Registered):
-    """Where landmarks stand for all rows of a fit: where |psi(x)|^2 = |whitening^T k(Y, x)|^2 is 0.5 or more.
-
-    Elsewhere the nearest of the `rows` (s, d) of the fit does.
-    """
-
-    whitening: Array
-    rows: Array
-
-
-@final
-@dataclass(frozen=True, eq=False)
 class Extension(Registered, RowFunction):
     """An embedding as a function of any point x, Xi(x) = sqrt(d(x)) u(x) / |u(x)|, u(x) = coefficients^T k(Y, x) (r,).
 
     d(x) is the bound of the `masses`, the longest of a row of the fit at most; d(x) = 1 where a fit was given bounds.
-    `points` Y are all n points of the fit, or p landmarks with their `cover`. It takes raw rows (c, n_features) to
-    (c, columns). Each of the `stages`, numbers of columns that add up to r, has its own length |u(x)|; `kept` of the
-    columns are returned.
+    `points` Y are all n points of the fit, or p landmarks. Landmarks stand for all rows of the fit where they cover x,
+    |psi(x)|^2 = |whitening^T k(Y, x)|^2 is 0.5 or more; elsewhere the nearest of the `drawn` rows (s, d) of the fit
+    does. It takes raw rows (c, n_features) to (c, columns). Each of the `stages`, numbers of columns that add up to r,
+    has its length |u(x)|; `kept` of the columns are returned.
 
     If the mass is below 1e-3, or landmarks do not cover x, no row is within reach: x gets the direction of its nearest
     row, unless it is NaN or refused as `extrapolate` says.
     """
 
-    expects: ClassVar = {"kernel": Kernel, "masses": Masses, "cover": Cover, "preparation": Preparation}
+    expects: ClassVar = {"kernel": Kernel, "masses": Masses, "preparation": Preparation}
     dimension_names: ClassVar = {"points": ("point", "column"), "coefficients": ("point", "component")}
     kernel: Kernel
     points: Array
@@ -61,7 +50,8 @@ class Extension(Registered, RowFunction):
     coefficients: Array
     stages: tuple[int, ...]
     kept: int
-    cover: Cover | None = None
+    whitening: Array | None = None
+    drawn: Array | None = None
 
     @property
     def columns(self) -> int:
@@ -81,8 +71,8 @@ class Extension(Registered, RowFunction):
     @cached_property
     def _there(self) -> tuple[Device, Array, Array, Array, Array | None]:
         """The device, with the points, the weights of masses, the coefficients and the whitening there."""
-        device, whitening = device_of(self.device), None if self.cover is None else self.cover.whitening
-        moved: Any = device.moved((self.points, self.masses.weights, self.coefficients, whitening))
+        device = device_of(self.device)
+        moved: Any = device.moved((self.points, self.masses.weights, self.coefficients, self.whitening))
         return device, *moved
 
     def __getstate__(self) -> dict[str, Any]:
@@ -127,7 +117,7 @@ class Extension(Registered, RowFunction):
 
     def _nearest(self, x: Array) -> Array:
         """The nearest rows (c, d) of the fit."""
-        return nearest_points(x, self.points if self.cover is None else self.cover.rows)
+        return nearest_points(x, self.points if self.drawn is None else self.drawn)
 
 
 @final

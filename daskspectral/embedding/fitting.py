@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from daskspectral.basis import LandmarkBasis
 from daskspectral.data.source import Source
 from daskspectral.embedding.ascent import AscentProblem
-from daskspectral.embedding.extension import COVERED, Cover, Extension
+from daskspectral.embedding.extension import COVERED, Extension
 from daskspectral.embedding.landmark_passes import (
     PROBES,
     BlockTask,
@@ -23,10 +23,11 @@ from daskspectral.embedding.landmark_passes import (
     Passes,
     Probe,
     gram_distance,
+    kernel_total,
     plan_embedding,
 )
 from daskspectral.embedding.points import check_joined, check_masses, check_reach, points_in_memory
-from daskspectral.embedding.problems import Deflated, ExactProblem, Frame, LowRankProblem, Masses, Prove, Pull, Sum
+from daskspectral.embedding.problems import Deflated, ExactProblem, Frame, LowRankProblem, Masses, Prove, Pull
 from daskspectral.embedding.stages import RANK, SDPSolution, solve_stages
 from daskspectral.engine import Run
 from daskspectral.engine.sampling import draw_fields
@@ -208,7 +209,7 @@ class Embedding:
         while True:
             check_reach(self.bandwidth, basis.landmarks)
             features = Features(basis, device=run.device)
-            total = self.passes(BlockTask(features, Sum()), np.zeros(0))["total"]
+            total = self.passes(BlockTask(features, kernel_total), np.zeros(0))["total"]
             frame = Frame.of(kernel.values(basis.landmarks, basis.landmarks), total)
             found = Covered(basis, frame, self.passes(CoverTask(features), frame))
             if not found.missed or basis.size + found.missed > most:
@@ -268,7 +269,8 @@ class Embedding:
             np.ascontiguousarray(np.hstack(parts)),
             ranks,
             sum(ranks) if self.count is None else min(self.count, sum(ranks)),
-            Cover(np.ascontiguousarray(frame.whitening), rows),
+            np.ascontiguousarray(frame.whitening),
+            rows,
             preparation=self.source.preparation,
             device=run.device,
         )

@@ -15,6 +15,7 @@ interior-point method (Helmberg, Rendl, Vanderbei and Wolkowicz 1996).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -179,16 +180,16 @@ def _by_interior_point(problem: KernelisedProblem, tolerance: float, max_passes:
             break
         inverse = outside.inverse()
         half, lengths = outside.divided(phi.T), phi @ inside.lower
-        system = _System.of((half.T @ half) * (lengths @ lengths.T))
+        solve = _damped_solver((half.T @ half) * (lengths @ lengths.T))
         mu = float(np.vdot(z, b)) / q
-        shift = (phi.T * system.solve(-d)) @ phi
+        shift = (phi.T * solve(-d)) @ phi
         turned = inverse @ shift
         change = -b - symmetric_part(turned @ b)
         affine = inside.length(change), outside.length(shift)
         after = float(np.vdot(z + affine[1] * shift, b + affine[0] * change)) / q
         target = mu * min(1.0, max(after / mu, 1e-9) ** max(1.0, 3 * min(affine) ** 2))
         corrected = target * inverse - symmetric_part(turned @ change)
-        dy = system.solve(np.einsum("nq,nq->n", phi @ corrected, phi) - d)
+        dy = solve(np.einsum("nq,nq->n", phi @ corrected, phi) - d)
         shift = (phi.T * dy) @ phi
         change = corrected - b - symmetric_part(inverse @ shift @ b)
         primal, dual = inside.length(change), outside.length(shift)
@@ -199,32 +200,23 @@ def _by_interior_point(problem: KernelisedProblem, tolerance: float, max_passes:
     return _judged(problem, best.inner, best.dual, best.passes)
 
 
-@dataclass(frozen=True, eq=False)
-class _System:
-    """A psd matrix (n, n) scaled to unit diagonal, in the Cholesky factor of itself and a little of the identity.
+def _damped_solver(matrix: Array) -> Callable[[Array], Array]:
+    """Return a function that solves for right sides (n,), by the Cholesky factor of a psd matrix (n, n).
 
-    Constraints that are nearly dependent leave directions in which the right side is rounding; they are damped.
+    The matrix is scaled to unit diagonal, and has a little of the identity added: constraints that are nearly dependent
+    leave directions in which the right side is rounding; they are damped.
     """
-
-    scale: Array
-    lower: Array
-
-    @classmethod
-    def of(cls, matrix: Array) -> _System:
-        scale = 1 / np.sqrt(np.diag(matrix))
-        scaled = scale[:, None] * matrix * scale
-        damping = _DAMPING
-        while True:
-            scaled.flat[:: len(scaled) + 1] = 1 + damping
-            try:
-                return cls(scale, scipy.linalg.cholesky(scaled, lower=True, check_finite=False))
-            except np.linalg.LinAlgError:
-                damping *= 10
-
-    def solve(self, right: Array) -> Array:
-        """The solution for a right side (n,)."""
-        solved = scipy.linalg.cho_solve((self.lower, True), self.scale * right, check_finite=False)
-        return np.asarray(self.scale * solved)
+    scale = 1 / np.sqrt(np.diag(matrix))
+    scaled = scale[:, None] * matrix * scale
+    damping = _DAMPING
+    while True:
+        scaled.flat[:: len(scaled) + 1] = 1 + damping
+        try:
+            factor = scipy.linalg.cholesky(scaled, lower=True, check_finite=False), True
+            break
+        except np.linalg.LinAlgError:
+            damping *= 10
+    return lambda right: np.asarray(scale * scipy.linalg.cho_solve(factor, scale * right, check_finite=False))
 
 
 def _judged(

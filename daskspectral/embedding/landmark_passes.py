@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from daskspectral.basis.evaluation import VALUE, evaluated
 from daskspectral.data.source import Source
 from daskspectral.devices import ACCELERATOR_ROWS, Device, device_of
 from daskspectral.embedding.extension import COVERED, Extension
-from daskspectral.embedding.problems import Frame, Largest, Prove, Pull, Sum
+from daskspectral.embedding.problems import Frame, Largest
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import check_memory, local_threads, predict_memory
@@ -109,12 +109,17 @@ class First:
         return np.array(self.rows)
 
 
+def kernel_total(k: Array, v: Array, d: Array | None) -> dict[str, Any]:
+    """Return the sum of the kernel values of all rows x_i at the landmarks Y, sum_i k(Y, x_i) (p,)."""
+    return {"total": k.sum(axis=1)}
+
+
 @dataclass(frozen=True, eq=False)
 class BlockTask:
     """The sums over one range of kernel values, for a step of the ascent (`Pull`) or for the certificate (`Prove`)."""
 
     features: Features
-    block: Sum | Pull | Prove
+    block: Callable[[Array, Array, Array | None], dict[str, Any]]
 
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Array) -> dict[str, Any]:
         sums: dict[str, Any] = {}

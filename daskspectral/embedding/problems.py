@@ -215,14 +215,6 @@ class Largest:
 
 
 @dataclass(frozen=True, eq=False)
-class Sum:
-    """The sum of the kernel values of all rows x_i at the landmarks Y, sum_i k(Y, x_i) (p,)."""
-
-    def __call__(self, k: Array, v: Array, d: Array | None) -> dict[str, Any]:
-        return {"total": k.sum(axis=1)}
-
-
-@dataclass(frozen=True, eq=False)
 class Pull:
     """The power step Σ_i √(d_i / m_i) k_i h_iᵀ (p, r), Σ_i √(d_i) |u_i|, and Eᵀ E (r, r).
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.embedding.ascent import Ascended, AscentProblem, Iterate, accelerated
+from daskspectral.embedding.ascent import AscentProblem, Iterate, accelerated
 from daskspectral.embedding.certificate import Certificate
 
 Array = NDArray[np.floating[Any]]
@@ -66,15 +66,15 @@ def solve_accelerated(problem: AscentProblem, start: Array, *, tolerance: float,
     objectives: list[float] = []
     best: SDPSolution | None = None
     for attempt in range(ROUNDS):
-        found = _ascend(problem, point, cut, max_passes, objectives)
-        certificate = problem.certify(found.last.point, tolerance)
-        solution = _solution(problem, found.last, certificate, objectives)
+        last = _ascend(problem, point, cut, max_passes, objectives)
+        certificate = problem.certify(last.point, tolerance)
+        solution = _solution(problem, last, certificate, objectives)
         logger.info("round %d: %s after %d passes", attempt + 1, certificate, len(objectives))
         if best is None or certificate.optimal or solution.objective > best.objective:
             best = solution
         if certificate.optimal or len(objectives) >= max_passes or certificate.direction is None:
             break
-        point, cut = problem.widened(found.last.point, certificate.direction), cut / STEEPER
+        point, cut = problem.widened(last.point, certificate.direction), cut / STEEPER
     assert best is not None
     return replace(best, objectives=tuple(objectives))
 
@@ -85,21 +85,21 @@ def solve_power(problem: AscentProblem, start: Array, *, tolerance: float, max_p
     point = start
     for stage in (*STAGES, 1e-10, 1e-12):
         left = max(1, max_passes - len(objectives))
-        found = accelerated(problem, point, residual=stage, max_passes=left, warm_up=left)
-        objectives.extend(found.objectives)
-        point = found.last.point
+        last, passes = accelerated(problem, point, residual=stage, max_passes=left, warm_up=left)
+        objectives.extend(passes)
+        point = last.point
         if stage > tolerance and len(objectives) < max_passes:
             continue
         certificate = problem.certify(point, tolerance)
         if certificate.optimal or len(objectives) >= max_passes:
             break
-    return _solution(problem, found.last, certificate, objectives)
+    return _solution(problem, last, certificate, objectives)
 
 
 SOLVERS = {"accelerated": solve_accelerated, "power": solve_power}
 
 
-def _ascend(problem: AscentProblem, point: Array, cut: float, max_passes: int, objectives: list[float]) -> Ascended:
+def _ascend(problem: AscentProblem, point: Array, cut: float, max_passes: int, objectives: list[float]) -> Iterate:
     """To the last residual, without the columns that turn out to be small on the way."""
     stages = list(STAGES)
 
@@ -110,7 +110,7 @@ def _ascend(problem: AscentProblem, point: Array, cut: float, max_passes: int, o
         return passed and _reduced(now, cut).shape[1] < now.point.shape[1]
 
     while True:
-        found = accelerated(
+        last, passes = accelerated(
             problem,
             point,
             residual=RESIDUAL,
@@ -118,10 +118,10 @@ def _ascend(problem: AscentProblem, point: Array, cut: float, max_passes: int, o
             warm_up=0 if objectives else WARM_UP,
             stop=reducible,
         )
-        objectives.extend(found.objectives)
-        point = _reduced(found.last, cut)
-        if len(objectives) >= max_passes or point.shape[1] == found.last.point.shape[1]:
-            return found
+        objectives.extend(passes)
+        point = _reduced(last, cut)
+        if len(objectives) >= max_passes or point.shape[1] == last.point.shape[1]:
+            return last
 
 
 def _solution(problem: AscentProblem, last: Iterate, certificate: Certificate, objectives: list[float]) -> SDPSolution:

@@ -216,7 +216,7 @@ def test_the_gap_is_a_bound_at_every_point(low: bool, columns: int, passes: int,
     """With landmarks by the eigenvalues of sum F_i F_i^T / y_i, whatever the scale of the state."""
     one = low_case() if low else case(60, 0.5)
     best = one.solved().objective
-    last = accelerated(one.problem, scale * one.draw(columns), residual=1e-11, max_passes=passes).last
+    last, _ = accelerated(one.problem, scale * one.draw(columns), residual=1e-11, max_passes=passes)
     found, e = one.problem.certify(last.point, 1e-9), one.embedding(last.point)
     y = np.diag(one.abar @ e @ e.T) / one.d
     if one.f is not None:
