@@ -54,13 +54,8 @@ class ColumnNames(Registered):
         """The names as coordinates of a dimension for xarray, level by level."""
         if self.levels is None:
             return {dim: [*self.texts] if self.feature_names is None else [*self.labels]}
-        columns = zip(*self.labels, strict=True)
-        return {level: (dim, [*values]) for level, values in zip(self.level_names, columns, strict=True)}
-
-    @property
-    def level_names(self) -> list[str]:
-        """The names of the levels, numbered if they have none."""
-        return [name or f"level_{i}" for i, name in enumerate(self.levels or ())]
+        levels = [name or f"level_{i}" for i, name in enumerate(self.levels)]
+        return {level: (dim, [*values]) for level, values in zip(levels, zip(*self.labels, strict=True), strict=True)}
 
     @property
     def feature_names(self) -> Array | None:

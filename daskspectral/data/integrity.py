@@ -54,8 +54,9 @@ class Snapshot:
         for key, reader in self._readers.items():
             before, after = self._before[key] or {}, list_chunks(reader) or {}
             if changed := sorted(k for k in before.keys() | after.keys() if before.get(k) != after.get(k)):
+                name = reader.name if isinstance(reader, ZarrReader) else ", ".join(reader.paths[:3])
                 raise OSError(
-                    f"{_name_of(reader)} changed during the run: {len(changed)} of its files, {changed[0]} among them. "
+                    f"{name} changed during the run: {len(changed)} of its files, {changed[0]} among them. "
                     "Run again on data that stay as they are"
                 )
 
@@ -105,10 +106,6 @@ class Snapshot:
 def _stored(reader: Reader) -> tuple[Reader, ...]:
     """Return the readers of one array each that know the files behind the rows."""
     return tuple(file for part in reader.parts for file in (isinstance(part, DaskReader) and part.files) or (part,))
-
-
-def _name_of(reader: Reader) -> str:
-    return reader.name if isinstance(reader, ZarrReader) else ", ".join(reader.paths[:3])
 
 
 FIRST_ROWS, FIRST_BYTES = 100, 1 << 20

@@ -299,13 +299,9 @@ def zarr_reader(array: zarr.Array[Any], name: str | None = None) -> Reader:
     if isinstance(array.store, MemoryStore):
         reader = ArrayReader(reader.read(0, array.shape[0]))
     names: Any = array.attrs.get(COLUMNS)
-    if isinstance(names, list) and [array.ndim, array.shape[-1]] == [2, len(names)] and all(map(_is_text, names)):
+    if isinstance(names, list) and [array.ndim, array.shape[-1]] == [2, len(names)] and {*map(type, names)} <= {str}:
         reader.named(ColumnNames(tuple(names)))
     return reader
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,18 +23,6 @@ from daskspectral.passes.functions import EquivariantValues, SpanSlopes, SpanVal
 from daskspectral.passes.score import determination
 
 
-def target_result(layout: Layout | None, targets: int | None) -> Result:
-    """The labels of predictions of so many targets: those of what was fitted, where that had labels."""
-    shape: tuple[int, ...] = () if targets is None else (targets,)
-    if layout is None or layout.target is None:
-        return Result("prediction", shape, ("target",)[: len(shape)])
-    target = layout.target
-    coords = {name: c.variable() for name, c in layout.target_coords.items()}
-    if targets is None or target.width != targets:
-        return Result(target.name or "prediction", shape, ("target",)[: len(shape)], attrs=target.attrs)
-    return Result(target.name or "prediction", target.sizes, target.dims, coords, target.attrs)
-
-
 class Regressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
     """An estimator whose `predict` is a function in the span of a basis."""
 
@@ -101,12 +89,20 @@ class Regressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
         width = self.n_features_in_
         shared: dict[str, Any] = {name: getattr(values, name) for name in ("support", "preparation", "device")}
         function = SpanSlopes(values.basis, values.coefficients, width, **shared)
-        layout = vars(self).get("layout_")
-        output = slopes_of(self._target(targets), layout, X, width)
+        output = slopes_of(self._target(targets), vars(self).get("layout_"), X, width)
         return self._rows(function, X, output=output, out=out, **options)
 
     def _target(self, targets: int | None) -> Result:
-        return target_result(vars(self).get("layout_"), targets)
+        """Return the labels of predictions of the targets: those of what was fitted, if that had labels."""
+        shape: tuple[int, ...] = () if targets is None else (targets,)
+        layout: Layout | None = vars(self).get("layout_")
+        if layout is None or layout.target is None:
+            return Result("prediction", shape, ("target",)[: len(shape)])
+        target = layout.target
+        coords = {name: c.variable() for name, c in layout.target_coords.items()}
+        if targets is None or target.width != targets:
+            return Result(target.name or "prediction", shape, ("target",)[: len(shape)], attrs=target.attrs)
+        return Result(target.name or "prediction", target.sizes, target.dims, coords, target.attrs)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, progress: bool | None = None) -> float:
         """R² on rows X with targets y, 1 - sum w (y - f)² / sum w (y - mean)², averaged over the targets.

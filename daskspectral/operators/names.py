@@ -61,14 +61,9 @@ def parse(text: str, **options: Any) -> Operator:
     given = {name: value for name, value in options.items() if value is not None}
     for name in given:
         if name not in named.options:
-            raise ValueError(not_read(name, head))
+            readers = " or ".join(other for other, known in NAMES.items() if name in known.options)
+            raise ValueError(f"{name} is for the operator {readers or 'of another kind'}; {head} does not read it")
     return named.make(*words, **given)
-
-
-def not_read(option: str, name: str) -> str:
-    """What is said of an option that the operator of this name does not read."""
-    readers = [other for other, named in NAMES.items() if option in named.options]
-    return f"{option} is for the operator {' or '.join(readers) or 'of another kind'}; {name} does not read it"
 
 
 def parse_coefficients(texts: Iterable[str]) -> dict[Any, float | str]:

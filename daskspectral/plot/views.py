@@ -44,10 +44,12 @@ class View:
 
     @property
     def landmarks(self) -> Array | None:
-        """The landmarks (p, d); None for a basis without landmarks."""
+        """Return the landmarks (p, d) in the units of X; None for a basis without landmarks."""
         basis = getattr(self.estimator, f"{self._role}basis_", None)
-        found = [] if basis is None else basis.landmark_parts
-        return self._in_units(found[0].landmarks) if found else None
+        if basis is None or not basis.landmark_parts:
+            return None
+        points: Array = basis.landmark_parts[0].landmarks
+        return replace(self.preparation, columns=None).inverse(points, points.shape[1])
 
     @property
     def names(self) -> list[str]:
@@ -131,7 +133,3 @@ class View:
     @property
     def _layout(self) -> Any:
         return None if self.right else vars(self.estimator).get("layout_")
-
-    def _in_units(self, points: Array) -> Array:
-        """Prepared points (p, d) in the units of X."""
-        return replace(self.preparation, columns=None).inverse(points, points.shape[1])

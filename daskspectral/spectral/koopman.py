@@ -268,10 +268,6 @@ class Koopman(Process):
             for name in ("predicted", "measured"):
                 values, around = getattr(test, name), getattr(test, f"{name}_errors")
                 parts = {"": values, "_lower": around[..., 0], "_upper": around[..., 1]}
-                found |= {f"{name}{end}": (dims, _behind_nan(part)) for end, part in parts.items()}
+                first = np.full_like(around[:1, ..., 0], np.nan)  # the first lag has no test
+                found |= {f"{name}{end}": (dims, np.concatenate([first, part])) for end, part in parts.items()}
         return found
-
-
-def _behind_nan(values: Array) -> Array:
-    """Values (L - 1, ...) of the further lags, with NaN for the first."""
-    return np.concatenate([np.full_like(values[:1], np.nan), values])
