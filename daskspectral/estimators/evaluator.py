@@ -22,7 +22,7 @@ from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation
 from daskspectral.data.writing import refuse_existing, refuse_input
 from daskspectral.estimators.reading import aligned, refuse_names, stacked_as, wanted_columns
-from daskspectral.estimators.summary import Told, summary_of
+from daskspectral.estimators.summary import summary_of
 from daskspectral.passes.apply import Result, RowFunction, apply_rows
 from daskspectral.passes.parameters import EXTRAPOLATE
 from daskspectral.registry import Registered, Trusted
@@ -34,13 +34,25 @@ Path = str | os.PathLike[str]
 RIGHT = "n_right_features_in_"
 
 
-class Evaluator(Told, Registered, ABC):
+class Evaluator(Registered, ABC):
     """A fitted object that is evaluated at rows of data, in which it finds the columns of its fit.
 
     The columns are known by the attributes `n_features_in_`, `preparation_`, `layout_` and `columns_`.
     """
 
     n_features_in_: int
+
+    @abstractmethod
+    def told(self) -> dict[str, Any]:
+        """Return the parts of a `Summary`: `verdict` and `facts`, and `figures`, `details`, `columns` and `of`.
+
+        `of` is what the title adds.
+        """
+
+    @property
+    @abstractmethod
+    def told_attributes(self) -> tuple[str, ...]:
+        """The attributes that a summary gives as numbers."""
 
     @abstractmethod
     def _provenance(self) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -20,6 +19,7 @@ from daskspectral.estimators.records import WARNINGS
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
 from daskspectral.passes.selection import shortened
+from daskspectral.registry import Registered
 
 MEANINGS = {
     "TrustWarning": "the answer may be less than it seems",
@@ -84,20 +84,6 @@ class Summary:
         return found
 
 
-class Told(ABC):
-    """What a summary can be made of: it tells of itself."""
-
-    @abstractmethod
-    def told(self) -> dict[str, Any]:
-        """The `verdict` and `facts`, and, as of `Summary`, `figures`, `details` and `columns`; `of` is what the title
-        adds."""
-
-    @property
-    @abstractmethod
-    def told_attributes(self) -> tuple[str, ...]:
-        """The attributes that a summary gives as numbers."""
-
-
 def summary_of(what: Any) -> Summary:
     """The summary of a fitted estimator, or of moments.
 
@@ -107,7 +93,7 @@ def summary_of(what: Any) -> Summary:
         verdict = "sums that any solver can take; no model has been made of them here"
         own: dict[str, Any] = {"verdict": verdict, "facts": {**measured_facts(what), "moments": ", ".join(what.arrays)}}
         own["of"] = operator_words(what)
-    elif isinstance(what, Told):
+    elif isinstance(what, Registered) and hasattr(what, "told"):
         if isinstance(what, BaseEstimator):
             check_is_fitted(what)
         own = what.told()
@@ -142,7 +128,7 @@ def moments_of(what: Any) -> Moments | None:
     return found if isinstance(found, Moments) else None
 
 
-def _attributes(what: Told | Moments, moments: Moments | None) -> dict[str, Any]:
+def _attributes(what: Any, moments: Moments | None) -> dict[str, Any]:
     found: dict[str, Any] = {"columns": getattr(what, "n_features_in_", None)}
     if moments is not None:
         numbers = {"rows": moments.count, "skipped": moments.skipped, "weight": float(moments.weight)}
