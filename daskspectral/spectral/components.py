@@ -13,7 +13,7 @@ from scipy.sparse.linalg import svds
 
 from daskspectral.data.readers import lazy_rows
 from daskspectral.data.rows import Rows
-from daskspectral.data.source import check_even, check_widths, open_data
+from daskspectral.data.source import Source, check_even, check_widths, open_data
 from daskspectral.devices import Device
 from daskspectral.engine.sampling import take_rows
 from daskspectral.errors import InvalidRowError, RankWarning, TrustWarning, warn_user
@@ -137,15 +137,12 @@ def significance(model: Any, rows: Rows, surrogates: int, random_state: Any) -> 
     """The comparison of `EOF.significance`."""
     if rows.on_invalid == "pairwise":
         raise ValueError("red noise is compared with whole rows: give X with on_invalid='skip'")
-    source = open_data(model.moments_.operator, rows, weight=None, progress=False)
-    check_widths(model.moments_, source)
-    source = Discretisation.of(model.moments_).prepared(source, model.moments_.operator)
+    source = _in_time(model, rows, "red noise is compared with rows in the order of time")
     size = source.n * source.dimension
     if size > MOST_NUMBERS:
         raise ValueError(f"X must hold at most {MOST_NUMBERS} numbers, of which surrogates are made, got {size}")
     if source.n < FEWEST_ROWS:
         raise ValueError(f"X has {source.n} rows, and noise is told by {FEWEST_ROWS} at least")
-    check_even(source, "red noise is compared with rows in the order of time")
     numbers, x = take_rows(source, np.arange(source.n))
     if len(x) < source.n:
         first = int(np.flatnonzero(~np.isin(np.arange(source.n), numbers))[0])
@@ -157,6 +154,14 @@ def significance(model: Any, rows: Rows, surrogates: int, random_state: Any) -> 
     noise = np.array([_shares(_scaled(red_noise(len(x), persistence, rng), spread), k) for _ in range(surrogates)])
     reached = np.sum(noise >= explained, axis=0)
     return Significance(explained, np.quantile(noise, 1 - LEVEL, axis=0), (1 + reached) / (1 + surrogates))
+
+
+def _in_time(model: Any, rows: Rows, why: str) -> Source:
+    """Return the rows, prepared as those of the fit. Raise ValueError, which says `why`, for gaps in their times."""
+    source = open_data(model.moments_.operator, rows, weight=None, progress=False)
+    check_widths(model.moments_, source)
+    check_even(source, why)
+    return Discretisation.of(model.moments_).prepared(source, model.moments_.operator)
 
 
 def lag_one(x: Array) -> Array:
@@ -204,10 +209,7 @@ def analytic_rows(model: Any, rows: Rows) -> Any:
     A dask array, in blocks of columns; the values are those of `scipy.signal.hilbert`. Raises ValueError for gaps in
     the times of the rows, and InvalidRowError, which is one, for missing values.
     """
-    source = open_data(model.moments_.operator, rows, weight=None, progress=False)
-    check_widths(model.moments_, source)
-    check_even(source, "an analytic signal takes rows in the order of time")
-    source = Discretisation.of(model.moments_).prepared(source, model.moments_.operator)
+    source = _in_time(model, rows, "an analytic signal takes rows in the order of time")
     x = lazy_rows(source.readers["x"]).rechunk({1: -1})
     x = x.map_blocks(source.preparation, dtype=float, chunks=(x.chunks[0], (source.dimension,)))
     known = np.asarray((abs(x) < np.inf).all(axis=1).compute())
