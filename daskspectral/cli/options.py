@@ -106,12 +106,12 @@ EVERY = "config json quiet help-all"
 
 
 def verb(path: str, *parts: str | click.Argument | Parameters, **more: Any) -> Command:
-    """Return a command of the function "module:function" of the package, which is imported when it runs.
+    """Return a command of the function "module:function" of `cli`, which is imported when it runs.
 
     Its parts are parameters, arguments, and words: arguments as MODEL or [POINTS], and options as in `OPTIONS`. Options
     of every command follow.
     """
-    return Command(path, docstring(path), partial(_made, (*parts, EVERY)), **more)
+    return Command(f"cli.{path}", docstring(f"cli.{path}"), partial(_made, (*parts, EVERY)), **more)
 
 
 def _made(parts: Sequence[str | click.Argument | Parameters]) -> list[click.Parameter]:
