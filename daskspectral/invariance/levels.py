@@ -27,39 +27,33 @@ Array = NDArray[np.floating[Any]]
 SMALL = 100  # functions, of which all penalties are tried: those of more are near the best of fewer
 
 
-@dataclass(frozen=True)
-class Objective:
-    """What a regression minimises: squared errors, and the penalty `alpha` times the Sobolev norm.
-
-    `exponent` is the power of the weights D_lambda^exponent of the norm, `gradient_weight` that of a gradient against a
-    value. `most` is D; it and the penalty are None where the solver chooses.
-    """
-
-    exponent: float
-    most: int | None = None
-    alpha: float | None = None
-    gradient_weight: float = 1.0
-
-
 @dataclass(frozen=True, eq=False)
 class InvariantProblem:
     """Means over the rows of what is fitted, functions ordered by level.
 
-    `observed` are values, gradients or both, with forms (r, r). `cumulative` (r,) is D_lambda of each function; `rows`
-    is how many the data count as. `shares` (K,) are the folds' shares of the weight, None without folds.
+    Squared errors are minimized, and the penalty `alpha` times the Sobolev norm, whose weights are D_lambda^exponent.
+    `most` is D; it and the penalty are None if the solver chooses. `observed` are values, gradients or both, with forms
+    (r, r). `cumulative` (r,) is D_lambda of each function; `rows` is how many the data count as. `shares` (K,) are the
+    folds' shares of the weight, None without folds.
     """
 
     observed: tuple[Observed, ...]
     cumulative: NDArray[np.int64]
-    objective: Objective
     rows: int
+    exponent: float
+    most: int | None = None
+    alpha: float | None = None
     shares: Array | None = None
 
     @property
     def penalty(self) -> Array:
         """D_lambda^alpha (r,), the weights of the Sobolev norm, but 0 for constants: an offset of y costs nothing."""
-        weights = self.cumulative.astype(float) ** self.objective.exponent
+        weights = self.cumulative.astype(float) ** self.exponent
         return np.asarray(np.where(self.cumulative > 1, weights, 0.0))
+
+    def leading(self, size: int) -> tuple[list[Observed], Array]:
+        """Return what is observed of the first functions, and their weights in the norm."""
+        return [kind.leading(size) for kind in self.observed], self.penalty[:size]
 
     @property
     def ends(self) -> list[int]:
@@ -118,7 +112,7 @@ class LeastSquares(InvariantSolver):
     def solve(self, problem: InvariantProblem) -> InvariantSolution:
         count = sum(kind.count for kind in problem.observed)
         ends = problem.ends
-        if (most := problem.objective.most) is not None:
+        if (most := problem.most) is not None:
             ends = [end for end in ends if problem.cumulative[end - 1] <= most][-1:] or ends[:1]
         ends = [ends[i] for i in _spread(len(ends))]
         ends = [end for end in ends if end <= count] or ends[:1]  # more functions than observations say nothing
@@ -127,7 +121,7 @@ class LeastSquares(InvariantSolver):
             start = min(found, key=lambda one: one[2])[1] if found and end > SMALL else None
             found.append((end, *self._tried(problem, end, start)))
         size, alpha, _ = min(found, key=lambda one: one[2])
-        part, penalty = [kind.leading(size) for kind in problem.observed], problem.penalty[:size]
+        part, penalty = problem.leading(size)
         return InvariantSolution(
             solve_diagonal(*summed(part), alpha * penalty),
             int(problem.cumulative[size - 1]),
@@ -138,8 +132,8 @@ class LeastSquares(InvariantSolver):
 
     def _tried(self, problem: InvariantProblem, size: int, start: float | None) -> tuple[float, float]:
         """The best penalty of the first functions, unless it is given, and its error on folds, or its estimate."""
-        part, penalty = [kind.leading(size) for kind in problem.observed], problem.penalty[:size]
-        alpha, shares = problem.objective.alpha, problem.shares
+        part, penalty = problem.leading(size)
+        alpha, shares = problem.alpha, problem.shares
         if shares is not None and judges(shares):
             alpha = best_on_folds(part, shares, penalty, start) if alpha is None else alpha
             return alpha, held_out(part, shares, penalty, alpha)
@@ -149,8 +143,8 @@ class LeastSquares(InvariantSolver):
     def refit(self, problem: InvariantProblem, solution: InvariantSolution, fold: int, share: float) -> Array:
         size, alpha = len(solution.coefficients), solution.alpha
         assert alpha is not None
-        others = without([kind.leading(size) for kind in problem.observed], fold, share)
-        return solve_diagonal(*others, alpha * problem.penalty[:size])
+        part, penalty = problem.leading(size)
+        return solve_diagonal(*without(part, fold, share), alpha * penalty)
 
 
 @final
@@ -164,7 +158,7 @@ class Projection(InvariantSolver):
     name: ClassVar[str] = "projection"
 
     def solve(self, problem: InvariantProblem) -> InvariantSolution:
-        most = problem.objective.most or self.default(problem.rows, problem.objective.exponent)
+        most = problem.most or self.default(problem.rows, problem.exponent)
         if most > problem.rows:
             raise ValueError(
                 f"n_eigenfunctions={most} is more than the {problem.rows} rows of positive weight; lower it"

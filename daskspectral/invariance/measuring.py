@@ -16,7 +16,7 @@ from daskspectral.errors import FitWarning, ParameterError, renumbered, warn_use
 from daskspectral.groups import Group, Representation
 from daskspectral.groups.invariants import Invariants
 from daskspectral.invariance.intervals import advise_products, ranges_of, symmetric_ranges
-from daskspectral.invariance.levels import InvariantSolver, Objective
+from daskspectral.invariance.levels import InvariantSolver
 from daskspectral.manifolds import Interval, Manifold
 from daskspectral.manifolds.base import MOST_FUNCTIONS
 from daskspectral.moments.folds import distinct_rows
@@ -176,9 +176,9 @@ class InvariantSpace:
         """The functions that a regression measures: as many as asked for, or as its solver or data decide."""
         if self.equivariance is not None:
             return self._equivariant(levels, *self.equivariance)
-        objective, most = self.objective(levels.manifold), self.most
+        most = self.most
         if most is None:
-            most = InvariantSolver.named(self.solver).default(source.n, objective.exponent)
+            most = InvariantSolver.named(self.solver).default(source.n, self.exponent(levels.manifold))
         if most is None:
             basis, levels = decide_levels(levels, source)
         else:
@@ -268,10 +268,9 @@ class InvariantSpace:
         same = all(a.shape == b.shape and np.allclose(a, b, rtol=0, atol=1e-12) for a, b in pairs)
         return same and len(_moves(basis.group, found)) == len(_moves(group, asked))
 
-    def objective(self, manifold: Manifold) -> Objective:
-        """What is minimised, with weights D_lambda^(2 s / dimension)."""
-        exponent = 2 * sobolev_order(self.smoothness, manifold) / manifold.dimension
-        return Objective(exponent, self.most, self.alpha, float(self.gradient_weight))
+    def exponent(self, manifold: Manifold) -> float:
+        """Return 2 s / dimension, the power of the weights D_lambda of the Sobolev norm."""
+        return 2 * sobolev_order(self.smoothness, manifold) / manifold.dimension
 
 
 def decide_levels(levels: Levels, source: Source) -> tuple[InvariantBasis, Levels]:

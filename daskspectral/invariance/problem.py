@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import EquivariantBasis, InvariantBasis
 from daskspectral.errors import FitWarning, TrustWarning, warn_user
-from daskspectral.invariance.levels import InvariantProblem, InvariantSolution, InvariantSolver, Objective
+from daskspectral.invariance.levels import InvariantProblem, InvariantSolution, InvariantSolver
 from daskspectral.moments.counting import advise_weights, counted_rows
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import checked_means
@@ -26,29 +26,34 @@ SLIGHT = 0.1  # share of the spread, of which chance may be all
 EXPLAINED = 0.98  # share of the spread, above which it matters little
 
 
-def problem_of(moments: Moments, objective: Objective) -> InvariantProblem:
-    """What moments of invariant functions pose to a solver."""
+def problem_of(moments: Moments, *, gradient_weight: float, **objective: Any) -> InvariantProblem:
+    """Return what moments of invariant functions pose to a solver, with the `exponent`, `most` and `alpha`.
+
+    `gradient_weight` is the weight of a gradient against a value.
+    """
     basis = cast(InvariantBasis | EquivariantBasis, moments.basis)
     dimension, numbers = basis.manifold.dimension, counted_rows(moments) * basis.components
-    observed = observed_in(moments, checked_means(moments), objective.gradient_weight, numbers, dimension)
+    observed = observed_in(moments, checked_means(moments), gradient_weight, numbers, dimension)
     rows, folds = int(moments.arrays["observed"][0]), moments.folds
     shares = None if folds is None else folds.weight[: folds.number] / moments.weight
-    return InvariantProblem(observed, basis.cumulative, objective, rows, shares)
+    return InvariantProblem(observed, basis.cumulative, rows, shares=shares, **objective)
 
 
 def fit_invariant(
-    moments: Moments, solver: InvariantSolver, objective: Objective
+    moments: Moments, solver: InvariantSolver, **objective: Any
 ) -> tuple[InvariantSolution, CrossValidation | None]:
     """Solve moments of invariant functions, warn of what the solver cannot do with them, and judge it on the folds.
+
+    The `objective` is as in `problem_of`.
 
     The solution, and how it does on folds that were left out; None without folds.
     Raises ValueError for moments that are not finite, or weights that are all zero.
     """
-    problem = problem_of(moments, objective)
+    problem = problem_of(moments, **objective)
     advise_weights(moments)
     solution = solver.solve(problem)
     found = cross_validate(moments, problem.observed, lambda fold, share: solver.refit(problem, solution, fold, share))
-    _advise_unexplained(moments, solution, found, automatic=not solver.penalised and objective.most is None)
+    _advise_unexplained(moments, solution, found, automatic=not solver.penalised and problem.most is None)
     if not solver.penalised and isinstance(moments.basis, InvariantBasis):
         _advise_uniformity(moments, solution.coefficients)
     return solution, found

@@ -222,8 +222,14 @@ class InvariantRegressor(Regressor):
                 f"{self.group!r} on {self.manifold!r}; measure them again, or give the model their manifold and group"
             )
         self._space.check_targets(operator)
-        objective = self._space.objective(basis.manifold)
-        solution, held_out = fit_invariant(moments, InvariantSolver.named(self.solver), objective)
+        solution, held_out = fit_invariant(
+            moments,
+            InvariantSolver.named(self.solver),
+            exponent=self._space.exponent(basis.manifold),
+            most=self.n_eigenfunctions,
+            alpha=self.alpha,
+            gradient_weight=float(self.gradient_weight),
+        )
         coefficients = np.zeros((basis.size, solution.coefficients.shape[1]))
         coefficients[: len(solution.coefficients)] = solution.coefficients * operator.unit
         if operator.origin:

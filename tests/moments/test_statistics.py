@@ -11,7 +11,7 @@ import scipy.special
 from daskspectral.basis import EquivariantBasis, HarmonicBasis, InvariantBasis, MonomialBasis
 from daskspectral.errors import FitWarning
 from daskspectral.groups import Permutations, VectorRepresentation
-from daskspectral.invariance.levels import Objective, Projection
+from daskspectral.invariance.levels import Projection
 from daskspectral.invariance.problem import Uniformity, fit_invariant
 from daskspectral.manifolds import Sphere
 from daskspectral.moments import Moments
@@ -54,7 +54,7 @@ def invariant(points: Any, **fields: Any) -> Moments:
 
 
 def fit(points: Any, y: Any, method: Any, most: int | None = None) -> Any:
-    return fit_invariant(invariant(points, y=y), method, Objective(1.0, most, None, 0.0))
+    return fit_invariant(invariant(points, y=y), method, exponent=1.0, most=most, gradient_weight=0.0)
 
 
 @doubtful
