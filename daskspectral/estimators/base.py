@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from inspect import getattr_static
 from typing import Any, ClassVar, Self, final
@@ -68,8 +68,6 @@ class Estimator(Evaluator, BaseEstimator):  # type: ignore[misc]
         "solver": (Named, Penalised, Cut, Ascent),
         **dict.fromkeys(("u", "d"), Function),
     }
-    saved: ClassVar[Mapping[str, Callable[[Any], Any]]] = {"folds": saved_folds}
-    """What files keep of parameters that may be a path: a file sets no place that the next fit reads or writes."""
     parts: ClassVar[Mapping[str, Any]] = {}
     """What None stands for, among the parameters that have parameters of their own."""
 
@@ -130,14 +128,14 @@ class Estimator(Evaluator, BaseEstimator):  # type: ignore[misc]
         found = {name: getattr(self, name) for name in (*self.fitted_attributes, *KEPT) if hasattr(self, name)}
         if NAMES in vars(self):
             found[NAMES] = self.feature_names_in_.tolist()
-        return {"params": self._as_saved(self.plain_params()), **found}
+        return {"params": _as_saved(self.plain_params()), **found}
 
     @final
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """The inverse of `state`; nothing is solved again, since another LAPACK may rotate degenerate functions."""
         fitted = {name: value for name, value in state.items() if name != "params"}
-        estimator = cls(**cls._as_saved(state["params"]))
+        estimator = cls(**_as_saved(state["params"]))
         for name, value in fitted.items():
             if getattr_static(cls, name, None) is None:  # a file replaces no method
                 setattr(estimator, name, value)
@@ -150,11 +148,6 @@ class Estimator(Evaluator, BaseEstimator):  # type: ignore[misc]
                 f"a fitted {cls.__name__} does not save {', '.join(strange)}: the file was altered after saving"
             )
         return estimator.restored()
-
-    @classmethod
-    def _as_saved(cls, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Return parameters as files keep them."""
-        return {name: cls.saved[name](value) if name in cls.saved else value for name, value in params.items()}
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, of parts too, as basis__kernel__scale=0.5, where None stands for the part's default.
@@ -230,6 +223,11 @@ class Estimator(Evaluator, BaseEstimator):  # type: ignore[misc]
         name = "columns" if rows.columns is not None else "standardize" if rows.standardize else ""
         if name:
             raise ValueError(f"{type(self).__name__} takes all columns as they are: leave {name}= out")
+
+
+def _as_saved(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters as files keep them, which set no place that the next fit reads or writes."""
+    return {name: saved_folds(value) if name == "folds" else value for name, value in params.items()}
 
 
 class MeasuredEstimator(Estimator):

@@ -284,11 +284,11 @@ class Reading:
             return
         given = {"gradients": self.values.get("gradients"), **(self.values.get("fields") or {})}
         found = {what: _by_columns(value, what, names) for what, value in given.items() if value is not None}
-        if not self.learns and any(_is_along(value, len(names.labels)) for value in found.values()):
+        along = [what for what, value in found.items() if not self.learns and _is_along(value, len(names.labels))]
+        if along:
             own = _own_names(self.rows.data)
             if own is not None and own.labels != names.labels:
-                what = next(what for what, value in found.items() if _is_along(value, len(names.labels)))
-                raise ValueError(f"{what} must have names of columns, as X has these in another order than the fit")
+                raise ValueError(f"{along[0]} must have names of columns, as X has these in another order than the fit")
         if "gradients" in found:
             self.values["gradients"] = found.pop("gradients")
         if found:
