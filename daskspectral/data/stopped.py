@@ -20,30 +20,33 @@ Membership = Callable[[Array], Any] | Any
 
 @dataclass(frozen=True, eq=False)
 class _Outcomes(Reader):
-    """What comes of each row of a trajectory that has `lag` rows behind it: the columns of `operators.stopped.Stopped`.
+    """Outcomes of the rows of a trajectory with `lag` rows behind them: the columns of `operators.stopped.Stopped`.
 
-    `sets` are a and b, each a reader of booleans or a function of rows.
+    With `ends` it is the row in which each row stops, or that which follows it by `lag` rows. `sets` are a and b, each
+    a reader of booleans or a function of rows.
     """
 
     points: Reader
     sets: tuple[Membership, ...]
     lag: int
-    dtype = np.dtype(float)
+    ends: bool = False
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
-        return (self.points.shape[0] - self.lag, 6)
+        return (self.points.shape[0] - self.lag, self.points.shape[1] if self.ends else 6)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
+        return self.points.dtype if self.ends else np.dtype(float)
 
     @property
     def edges(self) -> Array:
         return self.points.edges
 
     def read(self, start: int, stop: int) -> Array:
-        tested = any(callable(one) for one in self.sets)
-        return self._of(self.points.read(start, stop + self.lag) if tested else None, start, stop)
-
-    def _of(self, x: Array | None, start: int, stop: int) -> Array:
-        """The outcomes of rows start to stop, of which x are those and the rows behind them, where they are tested."""
+        x: Any = None
+        if self.ends or any(callable(one) for one in self.sets):
+            x = self.points.read(start, stop + self.lag)
         a, b = (
             _tested(one, x, name) if callable(one) else one.read(start, stop + self.lag)
             for name, one in zip("ab", self.sets, strict=True)
@@ -52,6 +55,8 @@ class _Outcomes(Reader):
         entry = np.minimum.accumulate(np.where(outside, len(a), rows)[::-1])[::-1]
         elapsed = np.minimum(entry[:count] - rows[:count], self.lag)
         last, began = rows[:count] + elapsed, outside[:count]
+        if self.ends:
+            return np.asarray(x[last])
         found = [began, began & outside[last], began & b[last], elapsed, a[:count], b[:count]]
         return np.column_stack(found).astype(float)
 
@@ -59,23 +64,6 @@ class _Outcomes(Reader):
         ends = start, stop + self.lag
         sets = tuple(one if callable(one) else one.localise(*ends) for one in self.sets)
         return replace(self, points=self.points.localise(*ends), sets=sets)
-
-
-class _Ends(_Outcomes):
-    """The row in which each row of a trajectory stops, or that which follows it by `lag` rows."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
-        return (super().shape[0], self.points.shape[1])
-
-    @property
-    def dtype(self) -> np.dtype[Any]:  # type: ignore[override]
-        return self.points.dtype
-
-    def read(self, start: int, stop: int) -> Array:
-        x = self.points.read(start, stop + self.lag)
-        elapsed: Array = self._of(x, start, stop)[:, 3].astype(int)
-        return x[np.arange(stop - start) + elapsed]
 
 
 def _tested(function: Callable[[Array], Any], x: Any, name: str) -> Array:
@@ -118,9 +106,9 @@ def open_stopped(
             own = [replace(r, allow_missing=True) if isinstance(r, ZarrReader) else r for r in labels.readers]
         pairs = [(*pair, one) for pair, one in zip(pairs, own, strict=True)]
     parts = [(points, pair, lag) for points, pair in zip(x.readers, pairs, strict=True)]
-    kinds = {"stopped": _Ends, "outcome": _Outcomes}
-    joined = {name: JoinedReader(tuple(kind(*part) for part in parts), x.spans) for name, kind in kinds.items()}
-    readers: dict[str, Reader] = {"x": x, **joined}
+    readers: dict[str, Reader] = {"x": x}
+    for name, ends in {"stopped": True, "outcome": False}.items():
+        readers[name] = JoinedReader(tuple(_Outcomes(*part, ends) for part in parts), x.spans)
     if weight is not None:
         readers["weight"] = source.readers["weight"]
     return replace(source, readers=readers, views=("stopped",))
