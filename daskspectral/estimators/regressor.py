@@ -49,10 +49,9 @@ class Regressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
         """
         before: Moments = self.fitted().moments_
         measured, found = cast(Regression, before.operator), continued_folds(before.folds, folds)
-        labels, slopes = None if found is None else found.labels, gradients is not None
         given = {"y": y, "gradients": gradients, "sample_weight": sample_weight, "folds": folds}
         with open_table(self, X, RunContext(progress), **given) as table, remembered(self):
-            options = {"gradients": table.gradients, "fold": labels, "slopes": slopes, **table.options}
+            options = {"gradients": table.gradients, "slopes": gradients is not None, **table.options(found)}
             source, operator = open_regression(table.rows, table.y, **options)
             if operator != replace(measured, manifold=None, origin=(), unit=1.0, intercept=False):
                 raise ValueError(f"the data are for {operator}, and the model was fitted on {measured}")

@@ -15,6 +15,7 @@ from daskspectral.engine.checkpoint import locked_checkpoint
 from daskspectral.errors import InvalidRowError, warn_user
 from daskspectral.estimators.reading import LABELS, Reading, labelled_as, paired_views, wanted_columns
 from daskspectral.estimators.records import remembered
+from daskspectral.passes.folds import FoldRequest
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,10 @@ class Table:
     gradients: Any
     sample_weight: Any
 
-    @property
-    def options(self) -> dict[str, Any]:
-        """The weights and the bar, as functions that open a `Source` accept them."""
-        return {"weight": self.sample_weight, "progress": self.context.progress}
+    def options(self, folds: FoldRequest | None = None) -> dict[str, Any]:
+        """Return the weights, the bar and labels of folds, as functions that open a `Source` accept them."""
+        labels = {} if folds is None else {"fold": folds.labels}
+        return {"weight": self.sample_weight, "progress": self.context.progress, **labels}
 
 
 @contextmanager

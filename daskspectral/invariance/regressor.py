@@ -183,7 +183,7 @@ class InvariantRegressor(Regressor):
         self._space.check()
         self._check_whole(table.rows)
         folds, gradients = checked_folds(self.folds), table.gradients
-        options = {"fold": None if folds is None else folds.labels, "slopes": gradients is not None, **table.options}
+        options = {"slopes": gradients is not None, **table.options(folds)}
         source, operator = open_regression(table.rows, table.y, gradients=gradients, **options)
         if self.manifold is None:
             self._check_several(source)

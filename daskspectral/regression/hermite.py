@@ -222,8 +222,7 @@ class HermiteRegressor(Regressor):
     def _session(self, table: Table) -> Session:
         self._check_parameters()
         folds = checked_folds(self.folds)
-        labels = None if folds is None else folds.labels
-        source, operator = open_regression(table.rows, table.y, gradients=table.gradients, fold=labels, **table.options)
+        source, operator = open_regression(table.rows, table.y, gradients=table.gradients, **table.options(folds))
         return self._session_of(source, operator, folds)
 
     def _session_of(self, source: Source, operator: Any, folds: FoldRequest | None) -> Session:

@@ -231,8 +231,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         operator = in_rows(checked_operator(self.operator), table.rows)
         self._check_parameters(operator)
         folds = checked_folds(self.folds)
-        labels = None if folds is None else folds.labels
-        source = open_data(operator, table.rows, fold=labels, **table.options)
+        source = open_data(operator, table.rows, **table.options(folds))
         return self._session_of(source, operator, folds)
 
     def _session_of(self, source: Source, operator: Operator, folds: FoldRequest | None) -> Session:
@@ -274,10 +273,9 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         """
         before = self.fitted().moments_
         found = continued_folds(before.folds, folds)
-        labels = None if found is None else found.labels
         given = {"y": y, "sample_weight": sample_weight, "folds": folds}
         with open_table(self, X, RunContext(progress), **given) as table, remembered(self):
-            source = open_data(before.operator, table.rows, fold=labels, **table.options)
+            source = open_data(before.operator, table.rows, **table.options(found))
             fitted = copy.copy(self)
             self._update_source(source, found)
             self._turn_like(fitted)
@@ -432,13 +430,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
             function = SpanValues(
                 basis, coefficients, means, device=chosen_device(self.device), preparation=preparation
             )
-        return self._rows(
-            function,
-            X,
-            coordinates=self._labels(),
-            role=apart,
-            **options,
-        )
+        return self._rows(function, X, coordinates=self._labels(), role=apart, **options)
 
     def _labels(self) -> dict[str, Array]:
         """The values of the functions, (k,), with the ends of their intervals and their standard errors."""

@@ -133,7 +133,7 @@ class Process(SpectralEstimator):
             lag = max(operator.lags) if lag is None else lag_in_rows(lag_of(lag), rows.data)
             if edges := [s for s in sets if isinstance(s, Boundary)]:
                 raise TypeError(f"sets of trajectories are booleans, or functions that give them, got {edges[0]!r}")
-            source = open_stopped(rows, lag, (a, b), **table.options)
+            source = open_stopped(rows, lag, (a, b), **table.options())
             functions, factor, shares = stopped_passage(self._measured(source, Stopped(), found), cut, both=both)
             options = {"coefficients": functions, "factor": factor, "shares": shares, "both": both}
             return self._checked(FirstPassage.of(self, self.basis_, **options), source, "outcome")
@@ -143,7 +143,7 @@ class Process(SpectralEstimator):
             raise TypeError(f"sets of a generator are boundaries, as BallBoundary(radius, center), got {wrong[0]!r}")
         if lag is not None:
             raise ValueError(f"{operator.name} has no lag: leave it out")
-        source = open_data(operator, rows, **table.options)
+        source = open_data(operator, rows, **table.options())
         found = replace(found, basis=outside_of(sets, self.basis_))
         coefficients, factor = passage_of_generator(self._measured(source, operator, found), cut, both=both)
         passage = FirstPassage.of(self, found.basis, coefficients=coefficients, factor=factor, both=both)
