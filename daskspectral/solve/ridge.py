@@ -54,41 +54,34 @@ class FoldSums:
 
 
 @dataclass(frozen=True, eq=False)
-class Level:
-    """The means of the functions (p,) and of the values (m,), of which the latter are the intercepts."""
-
-    functions: Array
-    values: Array
-
-
-@dataclass(frozen=True, eq=False)
 class Part:
     """The sums of one fold: form (p, p), target (p, m) and squares (m,).
 
-    With an intercept they are of values about the mean over all rows; `own` are the sums of functions and of such
-    values over the fold, `functions` (p,) the means over all rows. Without one these are 0.
+    With an intercept they are of values about the mean over all rows; `own` (p,) are the sums of functions over the
+    fold, `values` (m,) those of such values, `functions` (p,) the means over all rows. Without one these are 0.
     """
 
     form: Array
     target: Array
     squares: Array
-    own: Level
+    own: Array
+    values: Array
     functions: Array
 
     def turned(self, s: Array) -> Part:
         """Return the sums of combinations s (p, r) of the functions."""
-        form, own = symmetric_part(s.T @ self.form @ s), replace(self.own, functions=s.T @ self.own.functions)
-        return replace(self, form=form, target=s.T @ self.target, own=own, functions=s.T @ self.functions)
+        target, own, functions = (s.T @ sums for sums in (self.target, self.own, self.functions))
+        return Part(symmetric_part(s.T @ self.form @ s), target, self.squares, own, self.values, functions)
 
     def left_out(self, share: float) -> Part:
         """Return the sums of values about the mean over the other folds; `share` is the weight of this one."""
-        level = self.own.values / (share - 1)
-        squares = self.squares - 2 * level * self.own.values + share * level**2
-        return replace(self, target=self.target - np.outer(self.own.functions, level), squares=squares)
+        level = self.values / (share - 1)
+        squares = self.squares - 2 * level * self.values + share * level**2
+        return replace(self, target=self.target - np.outer(self.own, level), squares=squares)
 
     def beside(self, share: float) -> Array:
         """Return what the other folds add to the target over all rows (p, m), of values about their mean."""
-        shift = np.outer(self.functions - self.own.functions, self.own.values) / (1 - share)
+        shift = np.outer(self.functions - self.own, self.values) / (1 - share)
         return np.asarray(shift - self.target)
 
 
@@ -97,8 +90,8 @@ class Observed:
     """Observations of one kind, as means over the rows: values, or gradients times their weight.
 
     `form` (p, p), the `target` b (p, m) and `squares` (m,), the squared norms of what is fitted; `count` observations.
-    `folds` are the same sums by fold. With an intercept, target and squares are of values about their mean, the
-    `level`, except those of `folds`.
+    `folds` are the same sums by fold. With an intercept, target and squares are of values about their mean, except
+    those of `folds`; `level` are the means of the functions (p,) and of the values (m,), which are the intercepts.
     """
 
     form: Array
@@ -106,12 +99,12 @@ class Observed:
     squares: Array
     count: float
     folds: FoldSums | None = None
-    level: Level | None = None
+    level: tuple[Array, Array] | None = None
 
     def about(self, functions: Array, values: Array) -> Observed:
         """Return the same means with an intercept, from the means of the functions (p,) and of the values (m,)."""
         target, squares = self.target - np.outer(functions, values), self.squares - values**2
-        return replace(self, target=target, squares=np.maximum(squares, 0.0), level=Level(functions, values))
+        return replace(self, target=target, squares=np.maximum(squares, 0.0), level=(functions, values))
 
     def leading(self, size: int) -> Observed:
         """The means of the first functions, by fold too."""
@@ -121,7 +114,7 @@ class Observed:
             forms, targets = folds.forms[:, :size, :size], folds.targets[:, :size]
             folds = replace(folds, forms=forms, targets=targets, functions=first)
         if level is not None:
-            level = replace(level, functions=level.functions[:size])
+            level = level[0][:size], level[1]
         return replace(self, form=self.form[:size, :size], target=self.target[:size], folds=folds, level=level)
 
     def part(self, fold: int) -> Part:
@@ -130,16 +123,12 @@ class Observed:
         assert folds is not None
         form, target, squares = folds.of(fold)
         if level is None or folds.functions is None or folds.values is None or folds.weights is None:
-            nothing = Level(np.zeros(len(target)), np.zeros(target.shape[1]))
-            return Part(form, target, squares, nothing, nothing.functions)
-        functions, values, weight = (folds.unit * sums[fold] for sums in (folds.functions, folds.values, folds.weights))
-        return Part(
-            form,
-            target - np.outer(functions, level.values),
-            squares - 2 * level.values * values + weight * level.values**2,
-            Level(functions, values - weight * level.values),
-            level.functions,
-        )
+            nothing = np.zeros(len(target))
+            return Part(form, target, squares, nothing, np.zeros(target.shape[1]), nothing)
+        own, values, weight = (folds.unit * sums[fold] for sums in (folds.functions, folds.values, folds.weights))
+        functions, mean = level
+        target, squares = target - np.outer(own, mean), squares - 2 * mean * values + weight * mean**2
+        return Part(form, target, squares, own, values - weight * mean, functions)
 
 
 def summed(observed: Sequence[Observed]) -> tuple[Array, Array]:
@@ -266,7 +255,7 @@ class RidgeProblem:
     def intercept(self) -> Array:
         """The means (m,) of the values, which are added to the functions; 0 without an intercept."""
         none = np.zeros(self.observed[0].target.shape[1])
-        return next((kind.level.values for kind in self.observed if kind.level is not None), none)
+        return next((kind.level[1] for kind in self.observed if kind.level is not None), none)
 
     def explained(self, error: float) -> float:
         """The share of the spread that a mean squared error leaves explained; 0 where nothing is spread."""
@@ -346,7 +335,7 @@ class _Pencil:
         for kind in observed:
             squares = float(kind.squares.sum())
             own = np.diag(seen) if len(observed) == 1 else z.T @ kind.form @ z
-            means = None if kind.level is None else z.T @ kind.level.functions
+            means = None if kind.level is None else z.T @ kind.level[0]
             kinds.append(_Kind(own, z.T @ kind.target, squares, kind.count, 10 * cut * squares + 1e-300, means))
         return cls(z, seen, paid, np.sum([kind.target for kind in kinds], axis=0), tuple(kinds), anchor)
 
