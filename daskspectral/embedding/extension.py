@@ -92,7 +92,7 @@ class Extension(Registered, RowFunction):
         size = np.sqrt(bound)[:, None] / np.where(lengths > 0, lengths, 1.0)
         values = u * np.repeat(size, self.stages, axis=1)
         out[:] = values[:, : self.kept]
-        return Guessed(~reached)
+        return ~reached, None
 
     def doubt(self, found: Tally, count: int) -> str:
         there = {"nearest": " have the direction of their nearest row", "nan": " are NaN"}.get(self.extrapolate, "")
@@ -147,4 +147,4 @@ class Coordinates(RowFunction):
         far = beyond_reach(self.kernel, self.points, x) | np.isnan(out).any(axis=1)
         if far.any() and self.extrapolate == "nearest":
             out[far] = self.function(nearest_points(x[far], self.points, self.kernel))
-        return Guessed(far)
+        return far, None

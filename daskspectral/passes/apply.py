@@ -37,21 +37,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 Array = NDArray[Any]
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Guessed:
-    """At which points (c,) values are a guess, and how `far` (c,) each is from being none, where that is measured."""
-
-    rows: NDArray[np.bool_]
-    far: Array | None = None
-
-    def tally(self, valid: NDArray[np.bool_]) -> Tally:
-        """How many of the valid points they are, and the farthest."""
-        rows = self.rows & valid
-        far = 0.0 if self.far is None else float(self.far[rows].max(initial=0))
-        return Tally(int(np.count_nonzero(rows)), far)
+Guessed = tuple[NDArray[np.bool_], Array | None]
+"""At which points (c,) values are a guess, and how far (c,) each is from being none; None if that is not measured."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -146,9 +133,11 @@ class RowFunction(ABC):
                 guessed = self.block(x, out)
             lost = valid & np.isnan(out).any(axis=1)
             if guessed is not None:
-                tally, far = guessed.tally(valid), guessed.rows & valid
+                far, distances = guessed[0] & valid, guessed[1]
+                most = 0.0 if distances is None else float(distances[far].max(initial=0))
+                tally = Tally(int(np.count_nonzero(far)), most)
                 found += tally
-                lost &= ~guessed.rows
+                lost &= ~guessed[0]
                 if tally.count and self.extrapolate == "raise":
                     raise ValueError(f"{self.doubt(tally, len(x))}. The first of them is {_shown(x[far.argmax()])}")
                 if self.extrapolate == "nan":

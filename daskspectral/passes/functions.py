@@ -67,9 +67,9 @@ class SpanFunction(RowFunction):
         """
         if self.basis.domain is not None:
             beyond = self.basis.domain.beyond(x)
-            return None if beyond is None else Guessed(beyond > FAR, beyond)
+            return None if beyond is None else (beyond > FAR, beyond)
         far = self._vanishing(x, np.ones(len(x), bool))
-        return None if far is None else Guessed(far)
+        return None if far is None else (far, None)
 
     def _vanishing(self, x: Array, far: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
         """Return at which of the rows that may be `far` all functions but constants vanish; None if it is not known."""
@@ -144,7 +144,7 @@ class SpanValues(SpanFunction):
             if guessed is None and isinstance(self.basis, NormalizedRBF):
                 guessed = self._outside(x)  # where the values are those of the nearest cell
             elif guessed is None and (far := self._far(x, out)) is not None:
-                guessed = Guessed(far)
+                guessed = far, None
                 if far.any() and self.extrapolate == "nearest":
                     own = self.basis.landmark_parts
                     near = nearest_points(x[far], np.concatenate([b.landmarks for b in own]), own[0].kernel)

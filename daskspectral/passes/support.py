@@ -84,9 +84,9 @@ class Support:
         """
         beyond = None if self.ends is None else self._beyond(x)
         if self.coverage is None or feature is None:
-            return None if beyond is None else Guessed(beyond > FAR, beyond)
+            return None if beyond is None else (beyond > FAR, beyond)
         rows = np.asarray(self.coverage.leverage(feature, components) > 1)
-        return Guessed(rows if beyond is None else rows | (beyond > FAR), beyond)
+        return (rows if beyond is None else rows | (beyond > FAR)), beyond
 
     def doubt(self, found: Tally, count: int, values: str) -> str:
         """The warning of rows that are guesses, with `values` there: those at an end, and those far from the fit's."""

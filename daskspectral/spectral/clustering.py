@@ -105,7 +105,7 @@ class ClusterLabels(RowFunction):
     def block(self, x: Array, out: Array) -> Guessed:
         weights, radii = self.basis.neighbors(x)
         out[:, 0] = self.partition.labels(weights @ self.partition.coefficients)
-        return Guessed(self.basis.is_far(radii))
+        return self.basis.is_far(radii), None
 
     def doubt(self, found: Any, count: int) -> str:
         there = f"are {UNKNOWN}" if self.extrapolate == "nan" else self.there
