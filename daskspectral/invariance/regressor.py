@@ -30,7 +30,7 @@ from daskspectral.passes.folds import FoldRequest, checked_folds
 from daskspectral.passes.functions import EquivariantValues, SpanLeverage, SpanValues
 from daskspectral.passes.parameters import sobolev_order
 from daskspectral.passes.scale import levelled
-from daskspectral.passes.session import Session, Training
+from daskspectral.passes.session import Session
 from daskspectral.passes.sums import Discretisation
 from daskspectral.passes.support import Coverage, Support
 
@@ -194,7 +194,7 @@ class InvariantRegressor(Regressor):
         self._space.check_first(source)
         operator = levelled(operator, source, shifted=self.output is None)
 
-        def choose(source: Source, training: Training) -> Discretisation:
+        def choose(source: Source, *_: Any) -> Discretisation:
             levels = self._space.levels(source, operator.numbers(float(self.gradient_weight)))
             measured = replace(operator, manifold=levels.manifold) if operator.gradients else operator
             basis = self._space.decided(levels, source)

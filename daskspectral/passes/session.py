@@ -6,7 +6,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,6 +26,7 @@ from daskspectral.store import read_state, write_state
 
 logger = logging.getLogger("daskspectral.plan")
 Sizes = tuple[int, int | None]
+FoldRuleOf = Callable[[Sizes], FoldRule | None]
 TRAINING = ".training"  # the store of a training's state, in the folder of a checkpoint
 
 
@@ -65,25 +66,17 @@ class Kept:
 
 
 @dataclass(frozen=True, eq=False)
-class Training:
-    """What a training needs to know of the fit: the `fold_rule` of a pass with so many functions, and where its state
-    is `kept`, None where it is not."""
-
-    fold_rule: Callable[[tuple[int, int | None]], FoldRule | None] = field(default=lambda sizes: None)
-    kept: Kept | None = None
-
-
-@dataclass(frozen=True, eq=False)
 class Session:
     """A fit whose data are opened and checked, with arithmetic of `dtype` on a `device`.
 
-    `choose` gives the functions and the scaling of columns. Where what is `expected` of the functions is known, the
-    plan is made before any work. `choosing` is the memory of an automatic choice, in bytes.
+    `choose` gives the functions and the scaling of columns for a source; a training of networks needs to know the fold
+    rule of a pass with so many functions, and where its state is kept, None if it is not. Where what is `expected` of
+    the functions is known, the plan is made before any work. `choosing` is the memory of an automatic choice, in bytes.
     """
 
     source: Source
     operator: Operator
-    choose: Callable[[Source, Training], Discretisation]
+    choose: Callable[[Source, FoldRuleOf, Kept | None], Discretisation]
     dtype: str
     device: str
     asked: FoldRequest | None = None
@@ -136,7 +129,7 @@ class Session:
 
     def _chosen(self, kept: Kept | None) -> Discretisation:
         by_number = self.folds is not None and self.folds.by_number(self.source) and not has_graph(self.operator)
-        return self.choose(replace(self.source, by_number=by_number), Training(self._fold_rule, kept))
+        return self.choose(replace(self.source, by_number=by_number), self._fold_rule, kept)
 
     def _fold_rule(self, sizes: Sizes) -> FoldRule | None:
         return self._planned(Outline(sizes, self.expected is not None and self.expected.apart)).fold_rule

@@ -29,7 +29,7 @@ from daskspectral.passes.functions import SpanValues
 from daskspectral.passes.parameters import check_fit
 from daskspectral.passes.scale import centered, levelled, standardized
 from daskspectral.passes.selection import Selection
-from daskspectral.passes.session import Session, Training
+from daskspectral.passes.session import Session
 from daskspectral.passes.sums import Discretisation, Outline
 from daskspectral.regression.choice import Terms, decide_regression
 from daskspectral.solve.ridge import resolve_ridge_cut
@@ -232,7 +232,7 @@ class HermiteRegressor(Regressor):
             name = "standardize" if source.standardize else "latitude"
             raise ValueError(f"{name}= would change the units of X, and periods are in them. Scale X before.")
 
-        def choose(source: Source, training: Training) -> Discretisation:
+        def choose(source: Source, *_: Any) -> Discretisation:
             return self._discretised(source, side, operator, at_most=asked == "auto")
 
         choosing = pilot_bytes(source, operator, side.size) if side.automatic else 0

@@ -28,7 +28,7 @@ from daskspectral.operators.diffusion import Generator
 from daskspectral.passes.parameters import is_share
 from daskspectral.passes.scale import centered, standardized
 from daskspectral.passes.selection import Selection
-from daskspectral.passes.session import Training
+from daskspectral.passes.session import FoldRuleOf, Kept
 from daskspectral.passes.sums import CHANCE, MOST_APART, MOST_DROPPED, Discretisation, Outline
 from daskspectral.solvers import Penalised, solving
 
@@ -136,10 +136,10 @@ class Choice(Open):
             name = option.partition("=")[0]
             raise ValueError(f"{option} would change the units of X, and {why}, without {name}")
 
-    def discretise(self, source: Source, random_state: Any, *, training: Training | None = None) -> Discretisation:
+    def discretise(self, source: Source, random_state: Any, fold_rule: FoldRuleOf, kept: Kept | None) -> Discretisation:
         """Choose the scaling of columns, the landmarks and the bases, by a pass and draws of rows where needed.
 
-        A network is trained on rows of folds that are not reserved, as `training` says.
+        A network is trained on rows of folds that are not reserved by the `fold_rule` of the pass; its state is `kept`.
         """
         source, rng, choice = standardized(source), np.random.default_rng(random_state), self
         source, units = centered(source, self._movable(source))
@@ -156,7 +156,7 @@ class Choice(Open):
         selection = decide(source, choice, rng) if choice.automatic else None
         if selection is not None:
             choice = choice._closed(selection.parameters, source)
-        found = choice._discretised(source, rng, training or Training())
+        found = choice._discretised(source, rng, fold_rule, kept)
         selection = found.selection if selection is None else selection
         if selection is not None:
             own = {} if found.selection is None else found.selection.parameters
@@ -193,10 +193,12 @@ class Choice(Open):
                 closed = replace(closed, right=made) if test else replace(closed, left=made)
         return closed
 
-    def _discretised(self, source: Source, rng: np.random.Generator, training: Training) -> Discretisation:
+    def _discretised(
+        self, source: Source, rng: np.random.Generator, fold_rule_of: FoldRuleOf, kept: Kept | None
+    ) -> Discretisation:
         """Return the bases, built by recipes of which all hyperparameters are known."""
         left, right, network = self.left, self.right, isinstance(self.left.recipe, NeuralBasis)
-        fold_rule = training.fold_rule(self.sizes) if network or left.directions is not None else None
+        fold_rule = fold_rule_of(self.sizes) if network or left.directions is not None else None
         reserved = reserved_folds(fold_rule.number) if network and fold_rule is not None else ()
         networks: list[Any] = []
 
@@ -205,7 +207,7 @@ class Choice(Open):
                 seed, other = int(rng.integers(2**31)), None if right is None else cast(NeuralBasis, right.recipe)
                 rounds = rounds_of(source, self.operator, recipe.rows, seed, fold_rule, reserved)
                 completed = left.completed, left.completed if right is None else right.completed
-                options: dict[str, Any] = {"completed": completed, "seed": seed, "kept": training.kept}
+                options: dict[str, Any] = {"completed": completed, "seed": seed, "kept": kept}
                 options |= {"outputs": recipe.outputs or self.components}
                 networks.extend(train(recipe, other, rounds, source, self.operator, **options))
             return cast(NetworkBasis, networks.pop(0))
