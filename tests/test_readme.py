@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import xarray as xr
 import zarr
+from sklearn.metrics import adjusted_rand_score
 
 import daskspectral as dsp
 from daskspectral.cli import command, main
@@ -95,9 +96,8 @@ def test_the_readme_runs_from_top_to_bottom(
     np.testing.assert_allclose(found[1:], [float(number) for number in told.groups()], rtol=0.01)
     np.testing.assert_allclose(values[2:], [k * k for k in range(1, 8) for _ in range(2)], rtol=0.06)
 
-    rings, field, moves, moons = reader["models"]
-    assert rings.eigenvalues_[1] < 0.02 < 0.9 < rings.eigenvalues_[2]
-    assert max(np.mean(reader["clusters"] == reader["rings"]), np.mean(reader["clusters"] != reader["rings"])) > 0.999
+    clusters, field, moves, moons = reader["models"]
+    assert adjusted_rand_score(reader["diagnosis"], clusters.labels_) > 0.75
     np.testing.assert_allclose(field.explained_variance_ratio_, [0.42, 0.07], atol=0.01)
     one = reader["found"].temperature_pattern[0]
     true = 1.5 * np.exp(-((one.lat / 15) ** 2) - ((one.lon - 220) / 40) ** 2)

@@ -33,7 +33,7 @@ from daskspectral.workspace import Workspace
 PILOT = 20_000  # rows in which centroids are placed
 ROWS_OF_CENTROID = 10  # of the pilot, for k-means
 LLOYD_STEPS = 3  # more of them follow the density, and lose small clusters
-FUNCTIONS, MOST_SETS = 1000, 8  # of all sets together by default
+FUNCTIONS, MOST_SETS = 1000, 20  # of all sets together by default
 TREE_COLUMNS = 12  # up to which a tree finds neighbors faster than products of matrices
 TABLE_ROWS = 2048  # of distances to all centroids at a time
 BLOCK_ROWS = 16_384
@@ -285,7 +285,7 @@ class NearestCentroids(Written, Parameterised, BasisRecipe):
         Number of centroids of each set to which a row belongs.
     n_sets : int or "auto"
         Number of independent sets, whose average is smoother than one; by default as many as make 1000 functions, at
-        most 8.
+        most 20.
     max_components : int, optional
         The number of centroids is halved, up to three times, while their graph has more connected components.
 

@@ -1,4 +1,4 @@
-"""`embed`: coordinates of every row. `regress` and `invariant`: regression by a kernel, or invariant under a group."""
+"""`cluster` and `embed`: labels and coordinates of rows. `regress` and `invariant`: regression, also under a group."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import click
 from daskspectral.basis import Landmarks
 from daskspectral.cli import parameters as par
 from daskspectral.cli import running as run
-from daskspectral.cli.commands import session
+from daskspectral.cli.commands import session, written
 from daskspectral.cli.signatures import given
 from daskspectral.embedding import DiffusionMap, KernelEmbedding, SDPEmbedding
 from daskspectral.groups.names import parse_group
@@ -18,6 +18,26 @@ from daskspectral.invariance.levels import InvariantSolver
 from daskspectral.manifolds.names import parse_manifold
 from daskspectral.regression import HermiteRegressor
 from daskspectral.solvers import Ascent
+from daskspectral.spectral import SpectralClustering
+
+
+def cluster(points: str, **options: Any) -> None:
+    """Divide the rows of POINTS into clusters.
+
+    The result are the numbers of the clusters, the largest first, -1 for rows that are skipped.
+
+    Examples
+    --------
+    cluster points.zarr --clusters 3 --out labels.zarr
+    cluster table.csv --clusters auto --standardize --out labels.zarr
+    """
+    run.refuse(options, points, options["weights"])
+    estimator, rows = SpectralClustering(**given(options, par.CLUSTERS)), run.rows_of(points, options)
+    with run.scheduler(options):
+        estimator.fit(rows, **given(options, par.WEIGHTS), **run.saving(options))
+        run.tell(estimator)
+        estimator.predict(rows, out=options["out"], overwrite=options["overwrite"], progress=run.bar(options))
+    written("labels", options["out"], clusters=estimator.n_clusters_)
 
 
 def embed(points: str, **options: Any) -> None:

@@ -33,6 +33,12 @@ SPECTRAL = Parameters(DECOMPOSITION, "n_components=components dtype device rando
 WEIGHTS = Parameters(f"{ESTIMATOR}.fit", "sample_weight=weights")
 SAVED = Parameters(f"{ESTIMATOR}.fit", "checkpoint checkpoint_every", kept=False)
 
+CLUSTERS = Parameters(
+    "spectral.clustering:SpectralClustering",
+    "n_clusters=clusters n_centroids=centroids random_state=seed",
+    defaults=SEED,
+)
+
 HERMITE = "regression.hermite:HermiteRegressor"
 RIDGE = Parameters(HERMITE, "alpha rtol dtype device random_state=seed", defaults=SEED)
 INVARIANT = "invariance.regressor:InvariantRegressor"

@@ -22,6 +22,12 @@ What it gives
     moments_, fit_moments(moments)     the sums: saved, added (`a + b`, of one basis) and solved again without the data
     save(path), dsp.load(path)         a zarr group
 
+`dsp.SpectralClustering(n_clusters)` divides rows into clusters of any shape; scale the columns first:
+
+    labels_, predict(x, out=)          clusters of rows in memory; of any rows, lazily or into a zarr group
+    n_clusters_, cut_                  "auto" looks for a clear gap in eigenvalues_; the normalized cut
+    transform(x)                       the eigenfunctions by which rows are divided
+
 `dsp.EOF(n_components)` is of fields:
 
     explained_variance_ratio_          shares of the variance of all columns

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.floating[Any]]
 MOST = 20_000  # rows that are drawn
 CLASSES = 6  # distinct labels that have a color each
+MARKERS = "o^sDvP"
 
 
 def eigenfunction(
@@ -166,8 +168,9 @@ def embedding(
     """Draw rows in two of their coordinates (n, k), such as those of `transform`, colored by any variable.
 
     `color` (n,) are numbers, which get a color bar with the `label`, or labels of up to six classes, which get a
-    legend; more numbers than that many whole ones are a scale. The first two columns that vary are drawn, of more than
-    20 000 rows equally many apart. Raises ImportError without matplotlib, ValueError for shapes that do not match.
+    legend and differ in color and marker; more numbers than that many whole ones are a scale. The first two columns
+    that vary are drawn, of more than 20 000 rows equally many apart. Raises ImportError without matplotlib, ValueError
+    for shapes that do not match.
     """
     values = np.asarray(coordinates)
     if values.ndim != 2 or not len(values) or values.shape[1] < 2:
@@ -184,8 +187,9 @@ def embedding(
     if color is None:
         axes.scatter(x, y, **look)
     elif variable.dtype.kind in "OUSb" or (variable.dtype.kind in "iu" and len(classes) <= CLASSES):
-        for one in classes:
-            axes.scatter(x[variable == one], y[variable == one], label=shown(str(one)), **look)
+        for one, marker in zip(classes, cycle(MARKERS), strict=False):
+            of_class = variable == one
+            axes.scatter(x[of_class], y[of_class], label=shown(str(one)), marker=marker, **look | {"s": 9})
         axes.legend(title=label or None, markerscale=3)
     else:
         figure_of(axes).colorbar(axes.scatter(x, y, c=variable, **look), ax=axes, label=label)

@@ -1,12 +1,12 @@
 """Beside the tools that people know, on the same data in the same form: lines of code, seconds, memory, the answer.
 
 Empirical orthogonal functions of a gridded field in a zarr group (xeofs 3); slow modes of a trajectory, by default and
-with functions that are given (deeptime 0.4.5); features of a table of which half of the labels are known, and a first
-fit of a few thousand rows (scikit-learn); and the import alone. Each side is the program that its own documentation
-would have one write, with its defaults: it is shown by --show, its lines are counted (imports too), and it runs in a
-process of its own with one BLAS thread. "CPU s" is the time of all threads in the second, warm
-run (of an import the first), and "ratio" that over the other side's; "MB" is what the process takes beyond its imports.
-The sides run in turn, and medians are shown.
+with functions that are given (deeptime 0.4.5); clusters of ten tables, by the adjusted Rand index, features of a table
+of which half of the labels are known, and a first fit of a few thousand rows (scikit-learn); and the import alone. Each
+side is the program that its own documentation would have one write, with its defaults: it is shown by --show, its lines
+are counted (imports too), and it runs in a process of its own with one BLAS thread. "CPU s" is the time of all threads
+in the second, warm run (of an import the first), and "ratio" that over the other side's; "MB" is what the process takes
+beyond its imports. The sides run in turn, and medians are shown.
 
     python -m venv peers && peers/bin/pip install xeofs deeptime==0.4.5 scikit-learn zarr dask
     python examples/benchmarks/beside_others.py --peers peers/bin/python --json beside_others.json
@@ -28,7 +28,7 @@ import numpy as np
 import xarray as xr
 from common import folder_option, options, report
 from scipy.signal import lfilter
-from sklearn.datasets import load_digits
+from sklearn import datasets
 
 HEAD = """
 import json, sys, time, warnings
@@ -63,6 +63,11 @@ NEIGHBORS = """known, new = model.transform(x[::2]), model.transform(x[1::2])
 score = KNeighborsClassifier().fit(known, y[::2]).score(new, y[1::2])
 answer = [score]
 """
+CLUSTERS = {  # tables, with their number of clusters
+    **{"wine": 3, "cancer": 2, "iris": 3, "digits": 10, "circles": 2, "moons": 2, "rings": 3},
+    **{"varied": 3, "aniso": 3, "unbalanced": 3},
+}
+HERE = ("daskspectral", "scikit-learn", "k-means")
 KERNEL = "basis=dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0))"
 
 
@@ -88,6 +93,22 @@ answer = model.singular_values[:3].tolist()
     }
 
 
+def clusters(name: str, count: int) -> dict[str, str]:
+    """Return the sides of clusters of a table, with their index."""
+    read = f'x, y = np.load(f"{{folder}}/{name}_x.npy"), np.load(f"{{folder}}/{name}_y.npy")\n'
+    score = "from sklearn.metrics import adjusted_rand_score\n"
+    both = "from sklearn.cluster import KMeans, SpectralClustering\nimport numpy as np\n# --\n"
+
+    def program(imports: str, model: str) -> str:
+        return f"{score}{imports}{read}labels = {model}.fit_predict(x)\nanswer = [adjusted_rand_score(y, labels)]\n"
+
+    return {
+        "daskspectral": program(OURS, f"dsp.SpectralClustering({count}, random_state=0)"),
+        "scikit-learn": program(both, f'SpectralClustering({count}, affinity="nearest_neighbors", random_state=0)'),
+        "k-means": program(both, f"KMeans({count}, n_init=10, random_state=0)"),
+    }
+
+
 TASKS = {
     "import": {
         "daskspectral": "# --\nimport daskspectral\ndaskspectral.SpectralDecomposition\nanswer = []\n",
@@ -96,6 +117,7 @@ TASKS = {
     **{f"{n} rows": rows(n) for n in (1000, 10_000)},
     **{f"{n} rows, kernel": rows(n, KERNEL) for n in (1000, 10_000)},
     **{f"{n} rows, no folds": rows(n, f"{KERNEL}, folds=None") for n in (1000, 10_000)},
+    **{f"clusters of {name}": clusters(name, count) for name, count in CLUSTERS.items()},
     "slow modes": slow(""),
     "slow modes, monomials": slow("basis=dsp.basis.MonomialBasis(2, 3)"),
     "field": {
@@ -135,11 +157,31 @@ def write_data(folder: Path, months: int) -> None:
     tables = {
         "normal": rng.standard_normal((10_000, 2)),
         "pair": np.stack(pair, axis=1),
-        "digits_x": load_digits().data,
-        "digits_y": load_digits().target,
     }
+    for name, (x, y) in cluster_tables(rng).items():
+        tables |= {f"{name}_x": x, f"{name}_y": y}
     for name, table in tables.items():
         np.save(folder / f"{name}.npy", table)
+
+
+def cluster_tables(rng: np.random.Generator) -> dict[str, tuple[Any, Any]]:
+    """Return the tables of `CLUSTERS`, real ones with columns of variance 1 but for images, and their classes."""
+    real = {"wine": datasets.load_wine, "cancer": datasets.load_breast_cancer, "iris": datasets.load_iris}
+    found = {name: load(return_X_y=True) for name, load in real.items()}
+    found = {name: ((x - x.mean(axis=0)) / x.std(axis=0), y) for name, (x, y) in found.items()}
+    angle, ring = rng.uniform(0, 2 * np.pi, 600), np.arange(600) % 3
+    rings = np.column_stack([np.cos(angle), np.sin(angle)]) * (1.0 + ring[:, None])
+    blobs, classes = datasets.make_blobs(1500, random_state=170)
+    uneven = {"centers": [[0, 0], [6, 0], [0, 6]], "cluster_std": [1.5, 0.5, 0.3]}
+    return found | {
+        "digits": datasets.load_digits(return_X_y=True),
+        "circles": datasets.make_circles(1500, factor=0.5, noise=0.05, random_state=0),
+        "moons": datasets.make_moons(1500, noise=0.05, random_state=0),
+        "rings": (rings + 0.03 * rng.standard_normal(rings.shape), ring),
+        "varied": datasets.make_blobs(1500, cluster_std=[1.0, 2.5, 0.5], random_state=170),
+        "aniso": (blobs @ [[0.6, -0.6], [-0.4, 0.8]], classes),
+        "unbalanced": datasets.make_blobs([1000, 100, 20], random_state=0, **uneven),
+    }
 
 
 def run(python: str, program: str, folder: Path) -> dict[str, Any]:
@@ -173,7 +215,7 @@ def main(
         if show:
             click.echo("".join(f"---- {name}, {side}\n{program}" for side, program in sides.items()))
             continue
-        pythons = {side: sys.executable if side in ("daskspectral", "scikit-learn") else peers for side in sides}
+        pythons = {side: sys.executable if side in HERE else peers for side in sides}
         rounds = [{side: run(pythons[side], sides[side], folder) for side in sides} for _ in range(repeats)]
         cpu, memory = (
             {side: statistics.median(one[side][key] for one in rounds) for side in sides} for key in ("CPU s", "MB")

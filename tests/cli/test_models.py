@@ -169,3 +169,9 @@ def test_a_network(monkeypatch: pytest.MonkeyPatch) -> None:
     done("fit plane.zarr --network 12,10 --components 3 --out n.zarr")
     network = dsp.load("n.zarr").basis_.parts[-1]
     assert [len(b) for b in network.biases] == [12, 10, 3]
+
+
+def test_clusters_from_a_shell_are_those_of_python() -> None:
+    assert "3 clusters" in done("cluster plane.zarr --clusters 3 --centroids 60 --out labels.zarr")
+    model = dsp.SpectralClustering(3, n_centroids=60, random_state=0).fit(PLANE)
+    np.testing.assert_array_equal(xr.open_zarr("labels.zarr").cluster, model.labels_)
