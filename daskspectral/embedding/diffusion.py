@@ -21,9 +21,9 @@ from daskspectral.embedding.bandwidth import SCALED, advise_units, check_bandwid
 from daskspectral.embedding.diffusion_functions import (
     LEAST_EIGENVALUE,
     DiffusionFunctions,
-    LandmarkSums,
     landmark_features,
     landmark_map,
+    landmark_sums,
     with_sums,
 )
 from daskspectral.embedding.extension import Coordinates
@@ -212,7 +212,7 @@ class DiffusionMap(Transformer):
         functions = landmark_features(kernel, points, self.alpha)
         steps = ("first", "second", "gram") if self.alpha else ("first", "gram")
         for step in steps:
-            total = _run(source, functions, f"{step} sum").reduce(LandmarkSums(functions, step))
+            total = _run(source, functions, f"{step} sum").reduce(partial(landmark_sums, functions, step))
             if uncovered := int(total.sums["uncovered"][0]):
                 raise UncoveredError(
                     f"{uncovered} of {total.count} points are not covered by the {len(points)} landmarks, which "

@@ -103,41 +103,35 @@ def landmark_features(kernel: Kernel, landmarks: Array, alpha: float = 0.0) -> D
     return DiffusionFunctions(kernel, landmarks, whitening, zeros, zeros, np.zeros((len(zeros), 0)), alpha)
 
 
-@dataclass(frozen=True, eq=False)
-class LandmarkSums:
-    """The task of sums over points from which the map on landmarks is solved, one step after the other.
+def landmark_sums(
+    f: DiffusionFunctions, step: str, batches: Iterable[Mapping[str, Array]], state: Any = None
+) -> dict[str, Array]:
+    """Return a sum over points from which the map on landmarks is solved, one step after the other.
 
     "first" is sum ψ_i (q,); "second" is sum ψ_i / q_i^alpha (q,), which needs the first; "gram" is
     S = Σ_i ψ_i ψ_iᵀ / (q_i^(2 alpha) m_i) (q, q), which needs both. `uncovered` counts the points that the
     landmarks do not cover: |ψ_i|² is below a tenth of k(x, x) = 1, or a degree below a tenth of the point's own
     part of it.
     """
-
-    functions: DiffusionFunctions
-    step: str
-
-    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Array]:
-        """The step's sum over batches of points x (c, d)."""
-        f = self.functions
-        width = len(f.first)
-        total: Array = np.zeros((width, width) if self.step == "gram" else width)
-        uncovered = np.zeros(1)
-        batched = (np.asarray(batch["x"], dtype=float) for batch in batches)
-        for _, x, _ in (block for points in batched for block in point_blocks(points, len(f.points))):
-            g = f.features(x)
-            covered = np.einsum("cq,cq->c", g, g) >= COVERED
-            if self.step != "first":
-                q = g @ f.first
-                covered &= q >= COVERED
-                q = np.where(covered, q, 1.0) ** f.alpha
-                g /= q[:, None]
-            if self.step == "gram":
-                m = g @ f.second
-                covered &= m * q**2 >= COVERED
-                g /= np.sqrt(np.where(covered, m, 1.0))[:, None]
-            uncovered += np.count_nonzero(~covered)
-            total = total + (g.T @ g if self.step == "gram" else g.sum(axis=0))
-        return {self.step: total, "uncovered": uncovered}
+    width = len(f.first)
+    total: Array = np.zeros((width, width) if step == "gram" else width)
+    uncovered = np.zeros(1)
+    batched = (np.asarray(batch["x"], dtype=float) for batch in batches)
+    for _, x, _ in (block for points in batched for block in point_blocks(points, len(f.points))):
+        g = f.features(x)
+        covered = np.einsum("cq,cq->c", g, g) >= COVERED
+        if step != "first":
+            q = g @ f.first
+            covered &= q >= COVERED
+            q = np.where(covered, q, 1.0) ** f.alpha
+            g /= q[:, None]
+        if step == "gram":
+            m = g @ f.second
+            covered &= m * q**2 >= COVERED
+            g /= np.sqrt(np.where(covered, m, 1.0))[:, None]
+        uncovered += np.count_nonzero(~covered)
+        total = total + (g.T @ g if step == "gram" else g.sum(axis=0))
+    return {step: total, "uncovered": uncovered}
 
 
 def with_sums(functions: DiffusionFunctions, sums: Mapping[str, Array]) -> DiffusionFunctions:

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,11 +18,11 @@ from daskspectral.embedding.ascent import AscentProblem
 from daskspectral.embedding.extension import COVERED, Extension
 from daskspectral.embedding.landmark_passes import (
     PROBES,
-    BlockTask,
-    CoverTask,
     Features,
     Passes,
     Probe,
+    block_sums,
+    cover_sums,
     gram_distance,
     kernel_total,
     plan_embedding,
@@ -71,7 +72,7 @@ class Embedded:
 
 @dataclass(frozen=True, eq=False)
 class Covered:
-    """Landmarks with what a pass over the rows says of them: the frame, and the sums of `CoverTask`."""
+    """Landmarks with what a pass over the rows says of them: the frame, and the `cover_sums`."""
 
     basis: LandmarkBasis
     frame: Frame
@@ -209,9 +210,9 @@ class Embedding:
         while True:
             check_reach(self.bandwidth, basis.landmarks)
             features = Features(basis, device=run.device)
-            total = self.passes(BlockTask(features, kernel_total), np.zeros(0))["total"]
+            total = self.passes(partial(block_sums, features, kernel_total), np.zeros(0))["total"]
             frame = Frame.of(kernel.values(basis.landmarks, basis.landmarks), total)
-            found = Covered(basis, frame, self.passes(CoverTask(features), frame))
+            found = Covered(basis, frame, self.passes(partial(cover_sums, features), frame))
             if not found.missed or basis.size + found.missed > most:
                 return found
             logger.info("%d points that no landmark covers are landmarks too", found.missed)
@@ -243,7 +244,7 @@ class Embedding:
         rows, (probes, probe_bound) = self._drawn(ROWS, 1)[0], self._drawn(PROBES, 2)
         before = None if less is None else less.extension
         features = Features(basis, device=run.device)
-        pull, prove = (BlockTask(features, kind(frame.masses)) for kind in (Pull, Prove))
+        pull, prove = (partial(block_sums, features, kind(frame.masses)) for kind in (Pull, Prove))
         problem = LowRankProblem(frame, lambda v: passes(pull, v), lambda v: passes(prove, v))
 
         def start(stage: int) -> Array:

@@ -6,6 +6,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -59,39 +60,35 @@ class Features:
                 workspace.launched()
 
 
-@dataclass(frozen=True, eq=False)
-class CoverTask:
-    """How well p landmarks cover the rows: a row x is covered if |psi(x)|^2 >= 0.5 and its mass m(x) is positive.
+def cover_sums(features: Features, batches: Iterable[Mapping[str, Array]], state: Frame) -> dict[str, Any]:
+    """Return how well p landmarks cover the rows.
 
-    |psi(x)|^2 = |W^T k(Y, x)|^2, with W W^T the pseudo-inverse of k(Y, Y), is 1 where the landmarks span k(x, .). Of
-    the sums, `uncovered` is the number of rows that are not covered and `missed` holds the first of them; `farthest`
-    is the largest 1 - |psi|^2, `heaviest` the largest mass and `lightest` the smallest one, negative; `unbounded` is
-    the number of rows whose bound on the diagonal is not positive.
+    A row x is covered if |psi(x)|^2 >= 0.5 and its mass m(x) is positive. |psi(x)|^2 = |W^T k(Y, x)|^2, with W W^T the
+    pseudo-inverse of k(Y, Y), is 1 where the landmarks span k(x, .). Of the sums, `uncovered` is the number of rows
+    that are not covered and `missed` holds the first of them; `farthest` is the largest 1 - |psi|^2, `heaviest` the
+    largest mass and `lightest` the smallest one, negative; `unbounded` is the number of rows whose bound on the
+    diagonal is not positive.
     """
-
-    features: Features
-
-    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Frame) -> dict[str, Any]:
-        uncovered, unbounded, missed = 0, 0, First(())
-        farthest, lightest, heaviest = Largest(), Largest(-np.inf), Largest()
-        device = self.features.accelerator
-        get, whitening, masses = device.get, device.put(state.whitening), device.put(state.masses.weights)
-        for k, bound, x in self.features.blocks(batches):
-            cover, m = get(np.square(whitening.T @ k).sum(axis=0)), get(k.T @ masses)
-            lightest, heaviest = lightest + Largest(-float(m.min())), heaviest + Largest(float(m.max()))
-            rows = np.flatnonzero(~((cover >= COVERED) & (m > 0)))
-            uncovered += len(rows)
-            missed += First(tuple(np.asarray(x[rows], dtype=float)))
-            farthest += Largest(1 - float(cover.min()))
-            unbounded += 0 if bound is None else int(np.count_nonzero(~(get(bound) > 0)))
-        return {
-            "uncovered": np.array(uncovered),
-            "unbounded": np.array(unbounded),
-            "farthest": farthest,
-            "heaviest": heaviest,
-            "lightest": lightest,
-            "missed": missed,
-        }
+    uncovered, unbounded, missed = 0, 0, First(())
+    farthest, lightest, heaviest = Largest(), Largest(-np.inf), Largest()
+    device = features.accelerator
+    get, whitening, masses = device.get, device.put(state.whitening), device.put(state.masses.weights)
+    for k, bound, x in features.blocks(batches):
+        cover, m = get(np.square(whitening.T @ k).sum(axis=0)), get(k.T @ masses)
+        lightest, heaviest = lightest + Largest(-float(m.min())), heaviest + Largest(float(m.max()))
+        rows = np.flatnonzero(~((cover >= COVERED) & (m > 0)))
+        uncovered += len(rows)
+        missed += First(tuple(np.asarray(x[rows], dtype=float)))
+        farthest += Largest(1 - float(cover.min()))
+        unbounded += 0 if bound is None else int(np.count_nonzero(~(get(bound) > 0)))
+    return {
+        "uncovered": np.array(uncovered),
+        "unbounded": np.array(unbounded),
+        "farthest": farthest,
+        "heaviest": heaviest,
+        "lightest": lightest,
+        "missed": missed,
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,22 +111,21 @@ def kernel_total(k: Array, v: Array, d: Array | None) -> dict[str, Any]:
     return {"total": k.sum(axis=1)}
 
 
-@dataclass(frozen=True, eq=False)
-class BlockTask:
-    """The sums over one range of kernel values, for a step of the ascent (`Pull`) or for the certificate (`Prove`)."""
-
-    features: Features
-    block: Callable[[Array, Array, Array | None], dict[str, Any]]
-
-    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Array) -> dict[str, Any]:
-        sums: dict[str, Any] = {}
-        device = self.features.accelerator
-        with device.guarded():
-            block, point = device.moved(self.block), device.put(state)
-            for k, bound, _ in self.features.blocks(batches):
-                part = block(k, point, bound)
-                sums = {name: sums[name] + value if sums else value for name, value in part.items()}
-            return {name: v if isinstance(v, Largest) else device.get(v) for name, v in sums.items()}
+def block_sums(
+    features: Features,
+    block: Callable[[Array, Array, Array | None], dict[str, Any]],
+    batches: Iterable[Mapping[str, Array]],
+    state: Array,
+) -> dict[str, Any]:
+    """Return sums over one range of kernel values, for a step of the ascent (`Pull`) or the certificate (`Prove`)."""
+    sums: dict[str, Any] = {}
+    device = features.accelerator
+    with device.guarded():
+        block, point = device.moved(block), device.put(state)
+        for k, bound, _ in features.blocks(batches):
+            part = block(k, point, bound)
+            sums = {name: sums[name] + value if sums else value for name, value in part.items()}
+        return {name: v if isinstance(v, Largest) else device.get(v) for name, v in sums.items()}
 
 
 @dataclass(eq=False)
@@ -140,8 +136,8 @@ class Passes:
     checkpoint: Checkpoint | None = None
     count: int = 0
 
-    def __call__(self, task: Any, state: Any = None) -> Mapping[str, Any]:
-        """The sums of a task over all rows."""
+    def __call__(self, task: partial[dict[str, Any]], state: Any = None) -> Mapping[str, Any]:
+        """Return the sums of a task over all rows."""
         checkpoint, number = self.checkpoint, self.count
         self.count += 1
         saved = {} if checkpoint is None or checkpoint.total is None else dict(checkpoint.total.sums)
@@ -156,9 +152,10 @@ class Passes:
         return sums
 
 
-def _digest(task: Any, state: Any) -> Array:
-    """A digest of a pass, its task and the point at which it is made, as four numbers."""
-    digest = hashlib.sha256(repr([type(part).__name__ for part in (task, getattr(task, "block", None))]).encode())
+def _digest(task: partial[dict[str, Any]], state: Any) -> Array:
+    """Return a digest of a pass, its task and the point at which it is made, as four numbers."""
+    names = [getattr(part, "__name__", type(part).__name__) for part in (task.func, *task.args)]
+    digest = hashlib.sha256(repr(names).encode())
     if isinstance(state, np.ndarray):
         digest.update(np.ascontiguousarray(state).tobytes())
     return np.frombuffer(digest.digest(), dtype=np.int64)
@@ -173,34 +170,29 @@ def plan_embedding(source: Source, p: int, device: str = "cpu") -> Plan:
     return plan
 
 
-@dataclass(frozen=True, eq=False)
-class ProbeTask:
-    """Sums over rows x_i with the exact kernel to probe rows (s, d): the masses (s,), and k(probe, x_i) w_i (s, r).
+def probe_sums(
+    extension: Extension, probes: Array, batches: Iterable[Mapping[str, Array]], state: Array | None = None
+) -> dict[str, Array]:
+    """Return sums over rows x_i with the exact kernel to probe rows (s, d).
 
-    With w_i = E_i / sqrt(m_i), of the first stage.
+    These are the masses (s,), and k(probe, x_i) w_i (s, r), with w_i = E_i / sqrt(m_i), of the first stage.
     """
-
-    extension: Extension
-    probes: Array
-
-    def __call__(self, batches: Iterable[Mapping[str, Array]], state: Array | None = None) -> dict[str, Array]:
-        extension = self.extension
-        r, device = extension.stages[0], device_of(extension.device)
-        points, masses, probes = device.moved((extension.points, extension.masses.weights, self.probes))
-        step = ACCELERATOR_ROWS if device.accelerated else PROBE_ROWS
-        sums: dict[str, Array] = {"mass": np.zeros(len(self.probes)), "pull": np.zeros((len(self.probes), r))}
-        for batch in batches:
-            for start in range(0, len(batch["x"]), step):
-                x = np.asarray(batch["x"][start : start + step], dtype=float)
-                e = extension.of_prepared(x)[0][:, :r]
-                if "diagonal" in batch:
-                    e = e * np.sqrt(np.asarray(batch["diagonal"][start : start + step], dtype=float))[:, None]
-                there = device.put(x)
-                m = device.get(masses @ extension.kernel.values(there, points))
-                k = extension.kernel.values(there, probes)
-                sums["mass"] += device.get(k.sum(axis=1))
-                sums["pull"] += device.get(k @ device.put(e / np.sqrt(m)[:, None]))
-        return sums
+    r, device = extension.stages[0], device_of(extension.device)
+    points, masses, probes = device.moved((extension.points, extension.masses.weights, probes))
+    step = ACCELERATOR_ROWS if device.accelerated else PROBE_ROWS
+    sums: dict[str, Array] = {"mass": np.zeros(len(probes)), "pull": np.zeros((len(probes), r))}
+    for batch in batches:
+        for start in range(0, len(batch["x"]), step):
+            x = np.asarray(batch["x"][start : start + step], dtype=float)
+            e = extension.of_prepared(x)[0][:, :r]
+            if "diagonal" in batch:
+                e = e * np.sqrt(np.asarray(batch["diagonal"][start : start + step], dtype=float))[:, None]
+            there = device.put(x)
+            m = device.get(masses @ extension.kernel.values(there, points))
+            k = extension.kernel.values(there, probes)
+            sums["mass"] += device.get(k.sum(axis=1))
+            sums["pull"] += device.get(k @ device.put(e / np.sqrt(m)[:, None]))
+    return sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +212,7 @@ class Probe:
 
         `bound` (s,) are the bounds on the diagonal at the probe rows, where they are given.
         """
-        sums = passes(ProbeTask(extension, probes))
+        sums = passes(partial(probe_sums, extension, probes))
         m, total = np.asarray(sums["mass"]), extension.masses.total
         d = extension.masses.bound(m, bound)
         pulled = sums["pull"] - np.outer(m, overlap) / total
