@@ -85,12 +85,12 @@ class RidgeEvaluator:
     def scores(self, candidate: Setting) -> dict[Setting, Array]:
         """Return the shares (1, kinds) of a candidate at its penalty."""
         problem = self.problem(candidate)
-        curve = problem.curve(self.alpha, self.cut)
-        assert curve.errors is not None
-        totals = curve.errors.sum(axis=1)
-        least = curve.errors[[int(np.argmin(totals))]]
+        alphas, _, errors, _ = problem.curve(self.alpha, self.cut)
+        assert errors is not None
+        totals = errors.sum(axis=1)
+        least = errors[[int(np.argmin(totals))]]
         unexplained = least / problem.spread if problem.spread > 0 else np.full_like(least, 1 / least.size)
-        return {replace(candidate, penalty=best_penalty(curve.alphas, totals)): unexplained}
+        return {replace(candidate, penalty=best_penalty(alphas, totals)): unexplained}
 
     def totals(self, found: Mapping[Any, Array]) -> dict[Any, float]:
         """Return the share of the spread that each candidate explains."""

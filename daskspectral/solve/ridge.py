@@ -48,10 +48,6 @@ class FoldSums:
     values: Array | None = None
     weights: Array | None = None
 
-    def of(self, fold: int) -> tuple[Array, Array, Array]:
-        """Form, target and squares of one fold."""
-        return self.unit * self.forms[fold], self.unit * self.targets[fold], self.unit * self.squares[fold]
-
 
 @dataclass(frozen=True, eq=False)
 class Part:
@@ -121,7 +117,7 @@ class Observed:
         """The sums of one fold, of values about the level."""
         folds, level = self.folds, self.level
         assert folds is not None
-        form, target, squares = folds.of(fold)
+        form, target, squares = (folds.unit * sums[fold] for sums in (folds.forms, folds.targets, folds.squares))
         if level is None or folds.functions is None or folds.values is None or folds.weights is None:
             nothing = np.zeros(len(target))
             return Part(form, target, squares, nothing, np.zeros(target.shape[1]), nothing)
@@ -223,18 +219,23 @@ class RidgeProblem:
         where every function vanishes.
         """
         given = None if isinstance(alpha, str) else alpha
-        curve = self.curve(given, cut)
+        alphas, scores, errors, pencil = self.curve(given, cut)
         if given is not None:
             best = given
-        elif alpha is None and curve.errors is not None:
-            best = best_penalty(curve.alphas, curve.errors.sum(axis=1))
+        elif alpha is None and errors is not None:
+            best = best_penalty(alphas, errors.sum(axis=1))
         else:
-            best = float(curve.alphas[::-1][np.argmin(curve.scores[::-1])])  # the largest of several equally good ones
-            best = curve.pencil.moved(best, self, cut).best_near(best)
-        return curve.pencil.moved(best, self, cut).fit(best, curve)
+            best = float(alphas[::-1][np.argmin(scores[::-1])])  # the largest of several equally good ones
+            best = pencil.moved(best, self, cut).best_near(best)
+        return replace(pencil.moved(best, self, cut).fit(best), alphas=alphas, scores=scores, errors=errors)
 
-    def curve(self, alpha: float | None = None, cut: float = CUTS["float64"]) -> Curve:
-        """How all penalties do, or the one that is given."""
+    def curve(
+        self, alpha: float | None = None, cut: float = CUTS["float64"]
+    ) -> tuple[Array, Array, Array | None, _Pencil]:
+        """Return penalties (g,), or the one that is given, their generalised cross-validation (g,) and fold errors.
+
+        The errors (g, kinds) are on folds that were left out, None without folds; last comes the pencil of both.
+        """
         form, _ = summed(self.observed)
         if not np.trace(form) > 0:
             raise ValueError("every basis function is zero on every point; widen the kernel's scale")
@@ -249,7 +250,7 @@ class RidgeProblem:
             alphas = 10 ** (low + np.arange(np.ceil(GRID * (high - low)) + 1) / GRID)
         scores = np.array([pencil.score(a) for a in alphas])
         errors = None if self.shares is None else fold_errors(self, self.shares, alphas, cut)
-        return Curve(alphas, scores, errors, pencil)
+        return alphas, scores, errors, pencil
 
     @property
     def intercept(self) -> Array:
@@ -260,16 +261,6 @@ class RidgeProblem:
     def explained(self, error: float) -> float:
         """The share of the spread that a mean squared error leaves explained; 0 where nothing is spread."""
         return 1 - error / self.spread if self.spread > 0 else 0.0
-
-
-@dataclass(frozen=True, eq=False)
-class Curve:
-    """Penalties (g,) with their generalised cross-validation `scores` (g,), and `errors` (g, kinds) on folds."""
-
-    alphas: Array
-    scores: Array
-    errors: Array | None
-    pencil: _Pencil
 
 
 def resolve_ridge_cut(rtol: float | None, dtype: str) -> float:
@@ -374,13 +365,13 @@ class _Pencil:
         result = scipy.optimize.minimize_scalar(height, bounds=bounds, method="bounded", options={"xatol": 1e-5})
         return float(10**result.x) if result.fun < height(np.log10(alpha)) else alpha
 
-    def fit(self, alpha: float, curve: Curve) -> RidgeFit:
-        """The solution at one alpha."""
+    def fit(self, alpha: float) -> RidgeFit:
+        """The solution at one alpha, with no other penalties in its curve."""
         shrunk = self.shrunk(alpha)
         coefficients = self.directions @ (shrunk[:, None] * self.target)
         freedom = sum(kind.leverage(shrunk, self.seen)[0] * kind.count for kind in self.kinds)
-        chosen = alpha, self.score(alpha), len(self.seen), freedom
-        return RidgeFit(coefficients, *chosen, curve.alphas, curve.scores, curve.errors)
+        score = self.score(alpha)
+        return RidgeFit(coefficients, alpha, score, len(self.seen), freedom, np.array([alpha]), np.array([score]))
 
 
 def _robust(residual: float, leverage: float, variance: float) -> float:
