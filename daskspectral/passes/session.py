@@ -121,7 +121,7 @@ class Session:
             kept.clear()
             discretisation = saved.constants["discretisation"]
         plan = self.outline
-        if plan is None or self.expected is None or not discretisation.outline.agrees(self.expected):
+        if plan is None or discretisation.outline != self.expected:
             plan = self._planned(discretisation.outline)  # fewer landmarks than were asked for, or rows alike
         return discretisation, measure(
             self.source, discretisation, self.operator, plan, snapshot=snapshot, checkpoint=saved

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -49,21 +49,17 @@ MOST_DROPPED, MOST_APART = 0.1, 0.75  # of the rows, that coincide with landmark
 CHANCE = 0.06  # of such a share of a few rows, three standard errors
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Outline:
     """What a plan knows of the functions: p left ones, and q right ones where they differ, else None (`sizes`).
 
     `apart` says that landmarks' own rows are summed apart from the folds. The `basis` is that of both, None before it
-    is known.
+    is known; outlines that are equal but for it have one plan.
     """
 
     sizes: tuple[int, int | None]
     apart: bool = False
-    basis: Basis | None = None
-
-    def agrees(self, other: Outline) -> bool:
-        """Return whether one plan serves both, of functions of one kind."""
-        return (self.sizes, self.apart) == (other.sizes, other.apart)
+    basis: Basis | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, eq=False)
