@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import BasisRecipe
-from daskspectral.data.source import open_trajectories
+from daskspectral.data.source import check_widths, open_trajectories
 from daskspectral.errors import ParameterError
 from daskspectral.estimators.table import RunContext, open_table
 from daskspectral.moments.attributes import Attributes
@@ -196,6 +196,7 @@ class Koopman(Process):
         known = (functions @ patterns.maps).real, ((means + patterns.offset) @ patterns.maps - patterns.mean).real
         with open_table(self, X, RunContext(progress)) as table:
             source = open_trajectories(table.rows, int(self.lags_[0]) * steps, progress=progress)
+            check_widths(self.moments_, source)
             return explained(self._combined(*known), source, "future")
 
     def equilibrium_weights(self, X: Any, **options: Any) -> Any:

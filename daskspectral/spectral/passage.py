@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from daskspectral.basis import Boundary
 from daskspectral.basis.outside import outside_of
 from daskspectral.data.integrity import Snapshot
-from daskspectral.data.source import Source, lag_in_rows, open_data
+from daskspectral.data.source import Source, check_widths, lag_in_rows, open_data
 from daskspectral.data.stopped import open_stopped
 from daskspectral.engine.memory import chosen_device
 from daskspectral.engine.sampling import draw_rows, take_rows
@@ -134,6 +134,7 @@ class Process(SpectralEstimator):
             if edges := [s for s in sets if isinstance(s, Boundary)]:
                 raise TypeError(f"sets of trajectories are booleans, or functions that give them, got {edges[0]!r}")
             source = open_stopped(rows, lag, (a, b), **table.options())
+            check_widths(moments, source)
             functions, factor, shares = stopped_passage(self._measured(source, Stopped(), found), cut, both=both)
             options = {"coefficients": functions, "factor": factor, "shares": shares, "both": both}
             return self._checked(FirstPassage.of(self, self.basis_, **options), source, "outcome")
@@ -144,6 +145,7 @@ class Process(SpectralEstimator):
         if lag is not None:
             raise ValueError(f"{operator.name} has no lag: leave it out")
         source = open_data(operator, rows, **table.options())
+        check_widths(moments, source)
         found = replace(found, basis=outside_of(sets, self.basis_))
         coefficients, factor = passage_of_generator(self._measured(source, operator, found), cut, both=both)
         passage = FirstPassage.of(self, found.basis, coefficients=coefficients, factor=factor, both=both)
@@ -229,6 +231,7 @@ class Process(SpectralEstimator):
         """Return the prepared rows of X, of trajectories those that have a future."""
         with open_table(self, X) as table:
             source = open_data(self.moments_.operator.scoring_operator, table.rows, weight=None)
+        check_widths(self.moments_, source)
         return source.with_preparation(mean=self.preparation_.mean, scale=self.preparation_.scale)
 
     def _measured(self, source: Any, operator: Any, discretisation: Discretisation) -> Moments:

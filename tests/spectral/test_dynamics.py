@@ -257,6 +257,23 @@ def test_results_are_told_saved_and_labelled(tmp_path: Any) -> None:
     np.testing.assert_array_equal(data.dynamic_residual_upper, model.dynamic_residuals_[:, 1])
 
 
+@doubtful
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize(
+    "method",
+    [
+        lambda model, x: model.forecast_score(x),
+        lambda model, x: model.metastable_sets(2, x),
+        lambda model, x: model.first_passage(x, x[:, 0] < -1, x[:, 0] > 1),
+    ],
+)
+def test_trajectories_of_other_columns_are_refused(method: Any, columns: int) -> None:
+    x = ar(500)
+    model = koopman(Transfer(1, reversible=True), MonomialBasis(2, 1), n_components=3).fit(np.hstack([x, x**2]))
+    with pytest.raises(ValueError, match=f"has {columns} columns?, and the model was fitted on 2"):
+        method(model, np.hstack([x] * columns))
+
+
 # -- rows that do not determine how they go on -------------------------------------------------------------------------
 
 
