@@ -51,7 +51,7 @@ class JumpSystem(System):
     def finished(self, found: dict[str, Any]) -> dict[str, Any]:
         measured, (p, r) = self.measured, self.span.shape
         gram = symmetric(measured.arrays[JUMPS], p)
-        first, squares = gram.sum(axis=1), gram.diagonal() * measured.weight
+        first, squares = (v / measured.weight for v in (gram.sum(axis=1), gram.diagonal()))
         share = np.divide(first**2, squares, out=np.zeros(p), where=squares > 0)
         found["status_"] += f"; the leading {r} functions of {p} centroids"
         found["coefficients_"] = self.span @ found["coefficients_"]

@@ -50,7 +50,7 @@ def dtypes(estimator: Any) -> list[dict[str, str]]:
 
 
 def applicable(estimator: Any, change: dict[str, Any]) -> bool:
-    regressor, fit = hasattr(estimator, "predict"), signature(estimator.fit).parameters
+    regressor, fit = hasattr(estimator, "predict_gradient"), signature(estimator.fit).parameters
     if "standardize" in change and estimator in INTERVALS:
         return False  # standardized or not, they bring columns to ranges: the next line has the units
     return (regressor or "b" not in change) and ("sample_weight" in fit or "c" not in change)
@@ -85,7 +85,9 @@ def outcome(
     model.fit(rows, *([y[:ROWS]] if "y" in fit else []), **more)
     kinds = {doubt.partition(":")[0] for doubt in model.doubts_}
     found: dict[str, Any] = {"verdict": sorted(kinds - {"WeightWarning"})}  # of weights that are no frequencies
-    if hasattr(model, "predict"):
+    if isinstance(model, dsp.SpectralClustering):
+        found["values"] = model.predict(x[ROWS:])
+    elif hasattr(model, "predict"):
         found["values"] = (model.predict(x[ROWS:]) - b) / a
         found["slopes"] = model.predict_gradient(x[ROWS:]) * s / a
         found["held out"], found["score"] = model.cv_score_, model.score(x[ROWS:], y[ROWS:])

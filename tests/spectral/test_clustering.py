@@ -36,6 +36,7 @@ def rings(n: int) -> tuple[Any, Any]:
     return x + 0.03 * rng.normal(size=x.shape), ring
 
 
+@pytest.mark.one_in(4)
 @pytest.mark.parametrize(
     ("x", "y"),
     [(MOONS, HALVES), (BLOBS, OWNERS), rings(900), datasets.make_circles(600, factor=0.5, noise=0.05, random_state=0)],
@@ -56,6 +57,7 @@ def test_clusters_of_any_shape_are_found(x: Any, y: Any) -> None:
     assert f"{count} clusters" in repr(model)
 
 
+@pytest.mark.slow
 def test_real_tables_beside_k_means() -> None:
     x, y = datasets.load_breast_cancer(return_X_y=True)
     model = make_pipeline(StandardScaler(), dsp.SpectralClustering(2, random_state=0))
@@ -67,6 +69,7 @@ def test_real_tables_beside_k_means() -> None:
         dsp.SpectralClustering(2, random_state=0).fit(x)
 
 
+@pytest.mark.slow
 def test_the_number_of_clusters_follows_from_the_gap() -> None:
     model = fitted(BLOBS, "auto")
     assert model.n_clusters_ == 3
@@ -79,6 +82,7 @@ def test_the_number_of_clusters_follows_from_the_gap() -> None:
         fitted(np.random.default_rng(0).uniform(size=(400, 2)), "auto")
 
 
+@pytest.mark.slow
 def test_new_rows_containers_and_stores_have_the_labels_of_the_rows(tmp_path: Any) -> None:
     model = fitted(MOONS)
     labels = model.labels_
@@ -119,6 +123,7 @@ def test_rows_far_away_and_rows_that_are_skipped_are_marked() -> None:
         assert (model.predict(far) >= 0).all()
 
 
+@pytest.mark.slow
 def test_rows_are_appended_and_weighted() -> None:
     model = fitted(MOONS[:400])
     labels = model.predict(MOONS)
@@ -128,6 +133,7 @@ def test_rows_are_appended_and_weighted() -> None:
     np.testing.assert_array_equal(fitted(MOONS, sample_weight=weights).labels_, fitted(MOONS).labels_)
 
 
+@pytest.mark.slow
 def test_searches_vary_the_parameters() -> None:
     search = GridSearchCV(dsp.SpectralClustering(2, random_state=0), {"n_centroids": [50, 100]}, cv=2, refit=True)
     assert search.fit(MOONS).best_params_["n_centroids"] in (50, 100)

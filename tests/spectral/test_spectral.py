@@ -60,7 +60,7 @@ def reference_kernel(name: str, parameter: float) -> Kernel:
     return Gaussian(parameter / math.sqrt(2)) if name == "gaussian" else Exponential(parameter)
 
 
-@pytest.mark.one_in(8, 2)
+@pytest.mark.one_in(16, 2)
 @pytest.mark.parametrize("key", LIMITS)
 def test_biased_limits_of_the_ambient_form(key: str) -> None:
     """s(s+d-2) + (g'/g)^2 for degree s, as the mean over each multiplet, n = 2e4."""
