@@ -58,6 +58,8 @@ class RowFunction(ABC):
     preparation: Preparation = field(default_factory=Preparation)
     gaps: ClassVar[bool] = False
     """Whether the function takes rows of which some entries are missing."""
+    needed: ClassVar[slice] = slice(None)
+    """The columns of which none is NaN where the function is defined."""
     missing: ClassVar[Any] = np.nan
     """The value at rows that are invalid, and far from those of the fit with extrapolate="nan"."""
     nearest: ClassVar[str] = "have the values of the nearest of its points"
@@ -131,7 +133,7 @@ class RowFunction(ABC):
                 x = np.where(valid[:, None], x, x[valid.argmax()])  # 0 may be no point of a manifold
             with renumbered(partial(operator.add, start)):
                 guessed = self.block(x, out)
-            lost = valid & np.isnan(out).any(axis=1)
+            lost = valid & np.isnan(out[:, self.needed]).any(axis=1)
             if guessed is not None:
                 far, distances = guessed[0] & valid, guessed[1]
                 most = 0.0 if distances is None else float(distances[far].max(initial=0))

@@ -258,7 +258,7 @@ def _drawn(source: Source) -> list[Array]:
 class SpanInterval(SpanFunction):
     """A function in the span of a basis with the ends of its 95 % interval, (c, 3), by a jackknife.
 
-    The function and its interval, which holds it, are cut off below 0 and above `highest`.
+    The function and its interval, which holds it, are cut off below 0 and above `highest`. Ends are NaN without folds.
     `coefficients` (p, 1 + S) are those of all rows, and without each of S folds, whose variance has the `factor`.
     """
 
@@ -266,6 +266,7 @@ class SpanInterval(SpanFunction):
     factor: float
     highest: float
     columns = 3
+    needed = slice(1)
 
     @cached_property
     def _samples(self) -> SpanValues:

@@ -112,6 +112,16 @@ def test_the_time_until_one_set(walks: list[Any], fitted: Any) -> None:
         found.committor(STATES)
 
 
+def test_without_folds_the_ends_are_not_known(walks: list[Any], fitted: Any) -> None:
+    est = koopman(dsp.operators.Transfer(1), basis=INDICATORS, n_components=3, folds=None).fit(walks)
+    for name in ("committor", "passage_time"):
+        found, wanted = (getattr(model.first_passage(walks, in_a, in_b), name)(STATES) for model in (est, fitted))
+        np.testing.assert_allclose(found[:, 0], wanted[:, 0])
+        assert np.isnan(found[:, 1:]).all()
+    est = dsp.SpectralDecomposition(basis=dsp.basis.MonomialBasis(1, 3), n_components=2, folds=None).fit(walks[0])
+    assert est.first_passage(walks[0], BOX(-1, 0.5), BOX(5.5, 7)).committor(STATES[-1:])[0, 0] == 1
+
+
 def test_weights_count(walks: list[Any]) -> None:
     walk = walks[0]
     est = koopman(dsp.operators.Transfer(1), basis=INDICATORS, n_components=3, folds=None).fit(walk)
