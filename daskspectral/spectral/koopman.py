@@ -257,7 +257,8 @@ class Koopman(Process):
         """Return residuals, timescales by lag and process, and the Chapman-Kolmogorov test, if there are such."""
         found: dict[str, Any] = {}
         if hasattr(self, "dynamic_residuals_"):
-            noise = "" if self.operator.reversible else ", an upper bound that includes the noise"
+            operator: Any = self.moments_.operator
+            noise = "" if operator.reversible else ", an upper bound that includes the noise"
             for name, ends in zip(("lower", "upper"), self.dynamic_residuals_.T, strict=True):
                 about = {"long_name": f"{name} end of |K f - l f|{noise}"}
                 found[f"dynamic_residual_{name}"] = "component", ends, about

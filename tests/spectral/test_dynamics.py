@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 import zarr
 from numpy.typing import NDArray
 from scipy.linalg import expm
@@ -255,6 +256,14 @@ def test_results_are_told_saved_and_labelled(tmp_path: Any) -> None:
     data = model.to_xarray()
     assert data.timescale.dims == ("lag", "process")
     np.testing.assert_array_equal(data.dynamic_residual_upper, model.dynamic_residuals_[:, 1])
+
+
+@doubtful
+@pytest.mark.parametrize("changed", [{"reversible": False}, {"method": "eigen"}, {"center": True}], ids=str)
+def test_a_dataset_is_of_the_fit_whatever_its_parameters_are_now(changed: dict[str, Any]) -> None:
+    model = koopman(Transfer(1, reversible=True), MonomialBasis(1, 3), n_components=3).fit(ar(500))
+    wanted, found = model.to_xarray(), model.set_params(**changed).to_xarray()
+    xr.testing.assert_identical(found.drop_attrs(deep=False), wanted.drop_attrs(deep=False))
 
 
 @doubtful
