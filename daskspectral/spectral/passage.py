@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, final
 
 import numpy as np
@@ -14,6 +15,7 @@ from daskspectral.basis.outside import outside_of
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.source import Source, check_widths, lag_in_rows, open_data
 from daskspectral.data.stopped import open_stopped
+from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.memory import chosen_device
 from daskspectral.engine.sampling import draw_rows, take_rows
 from daskspectral.errors import TrustWarning, warn_user
@@ -28,6 +30,7 @@ from daskspectral.operators.stopped import Stopped
 from daskspectral.passes.apply import Result
 from daskspectral.passes.folds import FoldRequest, checked_folds
 from daskspectral.passes.functions import SpanFunction, SpanValues
+from daskspectral.passes.scale import added
 from daskspectral.passes.sums import Discretisation, measure, plan_sums
 from daskspectral.solve import resolve_cut
 from daskspectral.solvers import solving
@@ -146,6 +149,7 @@ class Process(SpectralEstimator):
             raise ValueError(f"{operator.name} has no lag: leave it out")
         source = open_data(operator, rows, **table.options())
         check_widths(moments, source)
+        _check_entered(self._prepared(source), sets)
         found = replace(found, basis=outside_of(sets, self.basis_))
         coefficients, factor = passage_of_generator(self._measured(source, operator, found), cut, both=both)
         passage = FirstPassage.of(self, found.basis, coefficients=coefficients, factor=factor, both=both)
@@ -200,7 +204,7 @@ class Process(SpectralEstimator):
         """Return a first passage with the excess of its committor on rows of the source that are in neither set."""
         if not found.both:
             return found
-        source = source.with_preparation(mean=self.preparation_.mean, scale=self.preparation_.scale)
+        source = self._prepared(source)
         numbers, x = draw_rows(source, SAMPLED, np.random.default_rng(0), description="committor")
         if outcome is not None:
             x = x[take_rows(source, numbers, view=outcome)[1][:, 0] > 0]
@@ -232,6 +236,10 @@ class Process(SpectralEstimator):
         with open_table(self, X) as table:
             source = open_data(self.moments_.operator.scoring_operator, table.rows, weight=None)
         check_widths(self.moments_, source)
+        return self._prepared(source)
+
+    def _prepared(self, source: Source) -> Source:
+        """Return the rows scaled as those of the fit."""
         return source.with_preparation(mean=self.preparation_.mean, scale=self.preparation_.scale)
 
     def _measured(self, source: Any, operator: Any, discretisation: Discretisation) -> Moments:
@@ -246,6 +254,21 @@ class Process(SpectralEstimator):
 def _is_generator(operator: Operator) -> bool:
     """Return whether the operator is the generator of a process, or minus it."""
     return operator.annihilates_constants and operator.views == ("x",) and not operator.solver.by_norm
+
+
+def _check_entered(source: Source, sets: Sequence[Boundary]) -> None:
+    """Raise ValueError if a set has no row; all rows are read only if it has none of a sample."""
+    count = partial(_entered, sets)
+    found = count({"x": draw_rows(source, SAMPLED, np.random.default_rng(0), description="sets")[1]})["entered"]
+    if not found.all():
+        found = Run(source, plan_rows(source, 2000.0), None, "sets").reduce(partial(added, count)).sums["entered"]
+    if not found.all():
+        raise ValueError(f"no row is in {'ab'[np.argmin(found)]}: give sets that rows enter and leave")
+
+
+def _entered(sets: Sequence[Boundary], batch: Mapping[str, Array]) -> dict[str, Any]:
+    """Return how many of the rows of a batch are in each set, (s,)."""
+    return {"entered": np.array([np.count_nonzero(one.values(batch["x"]) > 0) for one in sets])}
 
 
 def _drawn(source: Source) -> list[Array]:

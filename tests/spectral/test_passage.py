@@ -177,6 +177,16 @@ def test_generators(double_well: Any, operator: str, far: float) -> None:
     assert (passage.passage_time(np.array([[-1.2], [1.3]]))[:, 0] > 0).all()
 
 
+def test_each_set_of_a_generator_has_rows() -> None:
+    x = np.random.default_rng(0).uniform(-2, 2, (20_000, 1))
+    est = dsp.SpectralDecomposition(basis=dsp.basis.MonomialBasis(1, 3), n_components=2).fit(x)
+    for sets, name in {(BOX(3, 4), LEFT): "a", (BOX(-1, 0), BOX(3, 4)): "b", (BOX(3, 4),): "a"}.items():
+        with pytest.raises(ValueError, match=f"no row is in {name}"):
+            est.first_passage(x, *sets)
+    x[1] = 4  # which the sample lacks
+    assert est.first_passage(x, BOX(3, 5)).passage_time(x[:2])[1, 0] == 0
+
+
 def test_it_evaluates_itself_without_the_model_in_the_columns_of_the_fit(walks: list[Any], tmp_path: Path) -> None:
     walk = np.hstack([walks[0] ** 2, walks[0]])
     field = xr.DataArray(walk, {"time": np.arange(len(walk))}, ("time", "column"), name="walk")
