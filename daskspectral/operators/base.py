@@ -285,16 +285,22 @@ def check_names(views: tuple[str, ...], *names: str) -> None:
             raise ValueError(f"a field cannot be named {name!r}: {taken} are taken; give it another name")
 
 
-def chosen_solver(solver: str | Problem, form: Form, descending: bool = False) -> Problem:
+def chosen_solver(solver: str | Problem, form: Form, descending: bool = False, *, by_norm: bool = False) -> Problem:
     """Return the kind of problem of this name, `descending` or not.
 
-    Raises ValueError if it is unknown, unsuitable or has no order to choose, TypeError if `form` is no form.
+    Raises ValueError if it is unknown, unsuitable (relative to norms unless `by_norm`) or has no order to choose,
+    TypeError if `form` is no form.
     """
     check_form(form)
+    kinds = {k: kind for k, kind in Problem.family().items() if form.symmetric or not kind.needs_symmetry}
+    others = " or ".join(repr(name) for name, kind in kinds.items() if by_norm or not kind.by_norm)
+    if isinstance(solver, str) and solver not in Problem.family():
+        raise ValueError(f"solver must be {others}; it is {solver!r}")
     found = Problem.named(solver)
     if found.needs_symmetry and not form.symmetric:
-        others = " or ".join(repr(name) for name, other in Problem.family().items() if not other.needs_symmetry)
         raise ValueError(f"the form {form.name} is not symmetric in f and g: mend it, or take the solver {others}")
+    if found.by_norm and not by_norm:
+        raise ValueError(f"values of the solver {found!r} are not of the operator alone: take the solver {others}")
     check_flag("descending", descending)
     if isinstance(found, SymmetricPencil) and descending >= found.descending:
         return SymmetricPencil(descending)

@@ -39,7 +39,7 @@ class BilinearForm(Operator):
     own_right_basis: bool = False
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "solver", chosen_solver(self.solver, self.bilinear, self.descending))
+        object.__setattr__(self, "solver", chosen_solver(self.solver, self.bilinear, self.descending, by_norm=True))
         for inner_product in (self.left_gram, self.right_gram):
             if inner_product is not None:
                 check_form(inner_product, symmetric=True)

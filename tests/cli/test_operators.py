@@ -82,3 +82,9 @@ def test_every_named_operator_is_tried() -> None:
     assert {line.split()[0].partition(":")[0] for line in CASES} == set(NAMES)
     usages = ", ".join(named.usage for named in NAMES.values())
     assert documented("operators.names:parse")["text"].sentence == f"What is decomposed: {usages}"
+
+
+@pytest.mark.parametrize("solver", ["eig", "covariance", "principal", "symmetric"])
+def test_solvers_of_operators_are_those_of_their_form(solver: str) -> None:
+    with pytest.raises(ValueError, match=r"solver.* 'eigen' or 'singular'|solver.* 'singular' or 'eigen'"):
+        operators.Transfer(5, solver)
