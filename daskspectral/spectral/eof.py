@@ -82,6 +82,10 @@ class EOF(SpectralEstimator):
         self.random_state = random_state
 
     @property
+    def fitted_attributes(self) -> tuple[str, ...]:
+        return (*super().fitted_attributes, "rotation_")
+
+    @property
     def pattern_errors_(self) -> Array:
         """The ends of 95 % intervals of `patterns_.single`, (k, d, 2); NaN without error bars.
 

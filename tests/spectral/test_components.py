@@ -98,6 +98,7 @@ def test_a_rotation_is_of_weighted_columns_and_is_saved() -> None:
     loaded = reloaded(found)
     assert_close(loaded.transform(field), found.transform(field), 1e-14)
     assert loaded.status_ == found.status_
+    assert (loaded.rotation_ == found.rotation_).all()
 
 
 @pytest.mark.parametrize("standardize", [False, True])
