@@ -212,7 +212,7 @@ def leading_pairs(system: GalerkinSystem, penalty: Penalty, count: int, cut: flo
     z = _certain(right_gram, right_penalty, penalty, squares[1], system.device)
     if not min(w.shape[1], z.shape[1]):
         if not (squares[0].any() and squares[1].any()):
-            raise ValueError("every basis function is zero on every point; widen the kernel's scale")
+            raise ValueError("every function is zero on every point; fit columns that vary, or widen a kernel's scale")
         raise ValueError("beside the penalty every basis function is rounding on these data; lower the penalty")
     size = ritz_size(count)
     u, values, vt = scipy.linalg.svd(w.T @ form @ z, full_matrices=False)

@@ -391,7 +391,7 @@ class TwoMetricSVD(Problem):
             if not all(share.any() for share in shares) and all(s.any() for s in squares):
                 raise ValueError(
                     "nothing is left of the basis once the means are subtracted: its functions are all but constant on "
-                    "these data; narrow the kernel's scale, or use more functions"
+                    "these data; fit columns that vary, narrow a kernel's scale, or use more functions"
                 )
         if isinstance(system.within, Penalty):
             spans = leading_pairs(system, system.within, system.count, system.cut)
@@ -405,6 +405,9 @@ class TwoMetricSVD(Problem):
         rank, k = (spans[0].rank, spans[1].rank), min(system.count, left.shape[1], right.shape[1])
         reduced = left.T @ covariances.form @ right
         u, values, vt = scipy.linalg.svd(reduced, full_matrices=False)
+        if self.by_norm and not system.part:  # covariances of 0 are of no pair
+            above = int(np.count_nonzero(values > system.cut * values[0]))
+            rank, k = (min(rank[0], above), min(rank[1], above)), min(k, above)
         u, values, v = u[:, :k], values[:k], vt[:k].T.copy()
         fix_signs(spans[0].whitened(u), u, v)
         residuals = np.hypot(

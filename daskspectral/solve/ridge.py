@@ -238,7 +238,7 @@ class RidgeProblem:
         """
         form, _ = summed(self.observed)
         if not np.trace(form) > 0:
-            raise ValueError("every basis function is zero on every point; widen the kernel's scale")
+            raise ValueError("every function is zero on every point; fit columns that vary, or widen a kernel's scale")
         # A is like K^2: directions of relative size sqrt(cut), where A reaches rounding, weigh the same in A and
         # alpha K
         paid = np.diag(self.penalty) > 0  # a constant beside linear functions costs nothing

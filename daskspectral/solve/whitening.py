@@ -156,7 +156,7 @@ def whiten(
     """
     seen = np.diag(gram) > 0
     if not seen.any():
-        raise ValueError("every basis function is zero on every point; widen the kernel's scale")
+        raise ValueError("every function is zero on every point; fit columns that vary, or widen a kernel's scale")
     if keep is None or not (keep & seen).any():
         root, values = unit_root(gram, cut, 0.0, blurred, device)
         return Whitening(np.ascontiguousarray(root[:, ::-1]), values[::-1])

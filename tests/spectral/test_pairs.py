@@ -65,6 +65,13 @@ def test_maximum_covariance_is_the_decomposition_of_the_covariance_of_both(rows:
     assert model.score(x, y, sample_weight=weight) == pytest.approx(np.sum(values[:3] ** 2), rel=1e-6)
 
 
+def test_columns_that_do_not_vary_have_no_covariance() -> None:
+    with pytest.warns(dsp.RankWarning, match="ranks 0 and 0"):
+        assert dsp.MCA(1).fit(X, np.ones((400, 2))).singular_values_.shape == (0,)
+    with pytest.raises(ValueError, match="columns that vary"):
+        dsp.CCA(1).fit(X, np.ones((400, 2)))
+
+
 def test_covariances_are_held_out_by_folds() -> None:
     labels = np.arange(400) % 5
     model = dsp.MCA(1, folds=labels).fit(X, Y)
