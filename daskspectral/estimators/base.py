@@ -164,8 +164,8 @@ class Estimator(Evaluator, BaseEstimator):  # type: ignore[misc]
                 given = self.parts[owner]()
             elif isinstance(given, str) and given in FUNCTIONS and owner in ("basis", "right_basis"):
                 given = FUNCTIONS[given]()
-            if given is None or isinstance(given, str):
-                raise ValueError(f"{owner} must be an object to set its {parameter}, got {given!r}")
+            if not hasattr(given, "set_params"):
+                raise ValueError(f"{owner} must be an object with parameters to set its {parameter}, got {given!r}")
             setattr(self, owner, copy.deepcopy(given))
             if owner in params:
                 params[owner] = getattr(self, owner)

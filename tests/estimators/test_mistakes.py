@@ -45,6 +45,7 @@ EARLY: dict[str, Callable[[], Any]] = {
     "did you mean gaussian": lambda: Landmarks("gausian"),
     "right_basis": lambda: make(Cross(), right_basis="landmark").fit((X, X)),
     "basis must": lambda: make(basis="auto").set_params(basis__n_frequencies=3),
+    "with parameters": lambda: make(basis=dsp.basis.ConstantBasis(2)).set_params(basis__size=3),
     "Sphere(d=5)": lambda: make(dsp.operators.Laplacian(dsp.manifolds.Sphere(5))).fit(X),
     "got 'cut'": lambda: make(solver="cut").fit(X),
     # operators, and what comes after a fit

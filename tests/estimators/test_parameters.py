@@ -90,6 +90,11 @@ def test_an_object_that_is_changed_in_place_changes_no_fitted_model() -> None:
     assert str(models[1].choice_.parameters["basis"].kernel) == before[0][1]
 
 
+def test_a_network_has_parameters() -> None:
+    model = dsp.SpectralDecomposition(basis=dsp.basis.NeuralBasis((8,))).set_params(basis__steps=5)
+    assert (model.get_params()["basis__steps"], clone(model).basis.hidden) == (5, (8,))
+
+
 def test_functions_and_kernels_by_their_names() -> None:
     """A name is the object that it stands for, in a fit, a search and a file."""
     assert Landmarks("matern:1.5:0.3").kernel == Matern(1.5, 0.3)
