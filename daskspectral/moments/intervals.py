@@ -39,9 +39,10 @@ TRUSTED_RATIO, TRUSTED_WIDTH = 1.1, 0.3
 class Errors:
     """How far k values may be off by the choice of rows.
 
-    `intervals` (k, 2) are the ends of 95 % intervals, `standard` (k,) standard errors, `held_out` (k,) the values on
-    rows that were not fitted to, `groups` (k,) numbers clusters of values that the data cannot tell apart, `angles`
-    (k,) is the sine of the angle by which the functions of a value's group turn, a standard error. Values that are
+    `intervals` (k, 2) are the ends of 95 % intervals, `standard` (k,) standard errors of `Operator.reported_values`,
+    `held_out` (k,) the values on rows that were not fitted to, `groups` (k,) numbers clusters of values that the data
+    cannot tell apart, `angles` (k,) is the sine of the angle by which the functions of a value's group turn, a standard
+    error. Values that are
     `trusted` (k,) have held-out over fitted values below 1.1 (or fitted over held-out ones, of singular values) and an
     interval narrower than 30 % of the value, and no other functions have values on rows held out that are lower by a
     tenth; so have constants, 0 by construction. Without enough rows or folds, `reason` says so, intervals are NaN, and
@@ -81,6 +82,7 @@ def errors_of(problem: GalerkinProblem, folds: Folds | None, undercut: Array | N
     factor = jackknife_factor(folds, number)
 
     standard = jackknife_errors(values, factor)
+    reported = jackknife_errors(np.stack([problem.operator.reported_values(v) for v in values]), factor)
     held_out = _held_out(problem, [part for fold, part in zip(filled, parts, strict=True) if fold in folds.judges])
     fitted = problem.whole.values
     groups = _groups(fitted, standard, problem.nulls)
@@ -96,7 +98,7 @@ def errors_of(problem: GalerkinProblem, folds: Folds | None, undercut: Array | N
     intervals = lowered(intervals, lower)
     trusted = trusted_by(fitted.real, held_out, intervals, problem.nulls) & (lower * TRUSTED_RATIO > 1)
     angles = np.sqrt(factor * np.sum([part.angles(groups) ** 2 for part in parts], axis=0))
-    return Errors(intervals, standard, held_out, groups, np.minimum(angles, 1.0), trusted)
+    return Errors(intervals, reported, held_out, groups, np.minimum(angles, 1.0), trusted)
 
 
 def lowered(intervals: Array, factors: Array) -> Array:

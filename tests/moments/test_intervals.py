@@ -186,6 +186,17 @@ def test_intervals_go_down_to_what_other_functions_have() -> None:
     assert found.trusted.tolist() == (plain.trusted & [True, True, False, True]).tolist()
 
 
+class Doubled(Laplacian):
+    def reported_values(self, values: Any) -> Any:
+        return 2 * values
+
+
+def test_standard_errors_are_of_reported_values() -> None:
+    one, two = (errors(moments_of(MonomialBasis(2, 1), ROWS, FOLD, o), 2)[-1] for o in (Laplacian(), Doubled()))
+    np.testing.assert_allclose(two.standard, 2 * one.standard)
+    np.testing.assert_array_equal(two.intervals, one.intervals)
+
+
 def test_without_folds_or_rows_the_reason_is_told() -> None:
     for rows, fold, reason in (
         (ROWS, np.zeros(N, dtype=int), "no error bars without folds"),
