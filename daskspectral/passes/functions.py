@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar, final
@@ -14,6 +14,7 @@ from daskspectral.basis import (
     Basis,
     Block,
     ConstantBasis,
+    DirichletFunctions,
     EquivariantBasis,
     Evaluation,
     LandmarkBasis,
@@ -72,8 +73,11 @@ class SpanFunction(RowFunction):
         return None if far is None else (far, None)
 
     def _vanishing(self, x: Array, far: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-        """Return at which of the rows that may be `far` all functions but constants vanish; None if it is not known."""
-        parts = [part for part in self.basis.parts if not isinstance(part, ConstantBasis)]
+        """Return at which of the rows that may be `far` all functions but constants vanish; None if it is not known.
+
+        Factors that functions are multiplied by do not count.
+        """
+        parts = [part for part in _without_factors(self.basis) if not isinstance(part, ConstantBasis)]
         for part in parts:
             rows = np.flatnonzero(far)
             if isinstance(part, NormalizedRBF):
@@ -98,6 +102,14 @@ class SpanFunction(RowFunction):
     def __getstate__(self) -> dict[str, Any]:
         """Without what was computed once, such as the basis on a device."""
         return {own.name: getattr(self, own.name) for own in fields(self)}
+
+
+def _without_factors(basis: Basis) -> Sequence[Basis]:
+    """Return the parts of a basis, of functions times a boundary function those that are multiplied."""
+    if isinstance(basis, DirichletFunctions):
+        return _without_factors(basis.inner)
+    parts = basis.parts
+    return parts if len(parts) == 1 else [own for part in parts for own in _without_factors(part)]
 
 
 @final

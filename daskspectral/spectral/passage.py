@@ -27,11 +27,12 @@ from daskspectral.moments.lags import LagMatrices
 from daskspectral.operators import Operator
 from daskspectral.operators.lags import lag_of
 from daskspectral.operators.stopped import Stopped
-from daskspectral.passes.apply import Result
+from daskspectral.passes.apply import Guessed, Result
 from daskspectral.passes.folds import FoldRequest, checked_folds
 from daskspectral.passes.functions import SpanFunction, SpanValues
 from daskspectral.passes.scale import added
 from daskspectral.passes.sums import Discretisation, measure, plan_sums
+from daskspectral.passes.support import nearest_points
 from daskspectral.solve import resolve_cut
 from daskspectral.solvers import solving
 from daskspectral.spectral.committors import passage_of_generator, stopped_passage
@@ -293,10 +294,17 @@ class SpanInterval(SpanFunction):
 
     @cached_property
     def _samples(self) -> SpanValues:
-        return SpanValues(self.basis, self.coefficients, device=self.device)
+        return SpanValues(self.basis, self.coefficients, device=self.device, extrapolate=self.extrapolate)
 
-    def block(self, x: Array, out: Array) -> None:
+    def block(self, x: Array, out: Array) -> Guessed | None:
         found = np.empty((len(x), self.coefficients.shape[1]))
-        self._samples.block(x, found)
+        guessed, parts, boundaries = self._samples.block(x, found), self.basis.landmark_parts, self.basis.boundaries
+        if guessed is None and boundaries and (outside := self._outside(x)) is not None:
+            far = outside[0] & (boundaries[0].values(x) > 0)  # within sets values are known
+            if parts and far.any() and self.extrapolate == "nearest":
+                near = nearest_points(x[far], np.concatenate([b.landmarks for b in parts]), parts[0].kernel)
+                found[far] = self._samples.of_prepared(near)[0]
+            guessed = far, None
         out[:, 0], out[:, 1:] = found[:, 0], jackknife_ends(found.T, self.factor)
         np.clip(out, 0.0, self.highest, out=out)
+        return guessed

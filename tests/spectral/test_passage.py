@@ -187,6 +187,27 @@ def test_each_set_of_a_generator_has_rows() -> None:
     assert est.first_passage(x, BOX(3, 5)).passage_time(x[:2])[1, 0] == 0
 
 
+@pytest.mark.filterwarnings("ignore::daskspectral.TrustWarning")
+@pytest.mark.parametrize("generator", [False, True])
+def test_far_rows_are_told(generator: bool) -> None:
+    x, basis = autoregression(1000), dsp.basis.Landmarks(dsp.kernels.Gaussian(0.5), 15)
+    if generator:
+        est = dsp.SpectralDecomposition(basis=basis, n_components=2, random_state=0).fit(x)
+        passage = est.first_passage(x, LEFT, BOX(1, 3))
+        assert passage.committor([[-50.0]], extrapolate="raise")[0, 0] == 0  # within a
+    else:
+        walk = dsp.Koopman(1, basis=basis, reversible=True, n_components=2, random_state=0).fit(x)
+        passage = walk.first_passage(x, x[:, 0] < -1, x[:, 0] > 1)
+    landmarks = passage.basis.landmark_parts[0].landmarks
+    for evaluated in (passage.committor, passage.passage_time):
+        with pytest.raises(ValueError, match="1 of 2 rows are so far"):
+            evaluated([[0.0], [50.0]], extrapolate="raise")
+        with pytest.warns(dsp.ExtrapolationWarning):
+            assert np.isnan(evaluated([[0.0], [50.0]], extrapolate="nan")[:, 0]).tolist() == [False, True]
+        with pytest.warns(dsp.ExtrapolationWarning):
+            np.testing.assert_allclose(evaluated([[50.0]]), evaluated(landmarks[landmarks.argmax()][None]))
+
+
 def test_it_evaluates_itself_without_the_model_in_the_columns_of_the_fit(walks: list[Any], tmp_path: Path) -> None:
     walk = np.hstack([walks[0] ** 2, walks[0]])
     field = xr.DataArray(walk, {"time": np.arange(len(walk))}, ("time", "column"), name="walk")
