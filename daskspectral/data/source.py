@@ -361,7 +361,7 @@ def open_trajectories(
     rows, shifts = Rows.of(rows), {"future": lag, **(further or {})}
     longest = max(shifts.values())
     several = is_several(rows.data)
-    given = {name: value for name, value in {"x": rows.data, **(fields or {})}.items() if value is not None}
+    given = {"x": rows.data, **{name: value for name, value in (fields or {}).items() if value is not None}}
     count = len(rows.data) if several else 1
     trajectories: list[dict[str, Reader]] = [{} for _ in range(count)]
     for name, value in given.items():

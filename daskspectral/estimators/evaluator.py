@@ -89,12 +89,17 @@ class Evaluator(Registered, ABC):
         out: Path | None = None,
         overwrite: bool = False,
         progress: bool | None = None,
+        **unknown: Any,
     ) -> Any:
         """Evaluate a function at the rows of X, in X's container, with the options of `transform` and `predict`.
 
         The `output` is by default called `name`, with `coordinates` (columns,) along its dimension "component". Rows of
         the test functions have columns of their own.
         """
+        if unknown:
+            raise TypeError(
+                f"{next(iter(unknown))!r} is no option here: there are extrapolate, out, overwrite and progress"
+            )
         rows = Rows.of(X)
         check_option("extrapolate", extrapolate, EXTRAPOLATE)
         with using(rows.storage_options, rows.allow_missing or None):

@@ -23,7 +23,7 @@ from daskspectral.solvers import Solving
 from daskspectral.spectral.passage import Process
 from daskspectral.spectral.sets import MetastableSets
 from daskspectral.spectral.summary import dynamic_facts
-from daskspectral.validation import check_integer
+from daskspectral.validation import check_integer, check_type
 
 Array = NDArray[np.floating[Any]]
 SAMPLED = 20_000  # rows, among which the vertices of memberships are sought
@@ -163,6 +163,8 @@ class Koopman(Process):
         It is in the functions that are no constant, or between the `sets` of `metastable_sets`. Raises ValueError for a
         fit at one lag, for right functions with another basis, and for sets of another fit.
         """
+        if sets is not None:
+            check_type("sets", sets, MetastableSets, "what metastable_sets returns")
         matrices = self._square_matrices()
         if len(matrices.lags) < 2:
             raise ValueError("the test compares lags, and this fit has one: fit lag=(1, 2, 5)")

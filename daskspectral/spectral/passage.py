@@ -130,6 +130,8 @@ class Process(SpectralEstimator):
         operator: Any = moments.operator
         sets = (a, b) if both else (a,)
         cut = resolve_cut(solving(self.solver).rtol, moments.dtype)
+        if a is None:
+            raise TypeError("a first passage is to a set a, or to either of a and b, got None for a")
         if self.basis_.domain is not None:
             raise ValueError("first passages take basis=Landmarks(), or TrigonometricBasis for angles, not a lattice")
         rows, found = table.rows, replace(Discretisation.of(moments), right_basis=None)
@@ -148,6 +150,9 @@ class Process(SpectralEstimator):
             raise TypeError(f"sets of a generator are boundaries, as BallBoundary(radius, center), got {wrong[0]!r}")
         if lag is not None:
             raise ValueError(f"{operator.name} has no lag: leave it out")
+        for name, one in zip("ab", sets, strict=False):
+            if one.dimension not in (None, self.basis_.dimension):
+                raise ValueError(f"{name} has {one.dimension} columns, and the functions {self.basis_.dimension}")
         source = open_data(operator, rows, **table.options())
         check_widths(moments, source)
         _check_entered(self._prepared(source), sets)

@@ -208,6 +208,21 @@ def test_far_rows_are_told(generator: bool) -> None:
             np.testing.assert_allclose(evaluated([[50.0]]), evaluated(landmarks[landmarks.argmax()][None]))
 
 
+def test_arguments_that_do_not_fit_are_named(walks: list[Any], fitted: Any) -> None:
+    est = dsp.SpectralDecomposition(basis=dsp.basis.MonomialBasis(1, 1), n_components=2, folds=None).fit(walks[0])
+    calls: dict[str, Any] = {
+        "X must be an array": lambda: fitted.first_passage(None, in_a),
+        "got None for a": lambda: fitted.first_passage(walks, None, in_b),
+        "a has 2 columns, and the functions 1": lambda: est.first_passage(walks[0], dsp.basis.BallBoundary(1, (0, 0))),
+        "sets must be what metastable_sets returns, got 3": lambda: fitted.chapman_kolmogorov(3),
+        "'side' is no option here": lambda: fitted.first_passage(walks, in_a).passage_time(STATES, side="right"),
+        "'foo' is no option here": lambda: fitted.transform(STATES, foo=1),
+    }
+    for message, call in calls.items():
+        with pytest.raises((TypeError, ValueError), match=message):
+            call()
+
+
 def test_it_evaluates_itself_without_the_model_in_the_columns_of_the_fit(walks: list[Any], tmp_path: Path) -> None:
     walk = np.hstack([walks[0] ** 2, walks[0]])
     field = xr.DataArray(walk, {"time": np.arange(len(walk))}, ("time", "column"), name="walk")
