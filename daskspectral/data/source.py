@@ -564,9 +564,7 @@ def open_data(
         if len(views) > 1:
             if not isinstance(X, (tuple, list)) or len(X) != len(views):
                 named = ", ".join(views)
-                raise ValueError(
-                    f"X must be a tuple of {len(views)} views of each row for {operator.name}: fit(({named}))"
-                )
+                raise ValueError(f"X must be a tuple of {len(views)} views of each row for {operator.name}: ({named})")
             rows, others = replace(rows, data=X[0]), dict(zip(views[1:], X[1:], strict=True))
         right = {operator.right_view: others.pop(operator.right_view)} if apart else {}
         shared: dict[str, Any] = {"fields": given, "gaps": operator.takes_gaps, "progress": progress}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 import os
 import re
 import reprlib
@@ -22,6 +23,7 @@ from daskspectral.engine.tasks import Total
 from daskspectral.errors import UntrustedError
 from daskspectral.registry import decode, encode, foreign
 from daskspectral.store import read_state, write_state
+from daskspectral.validation import NOT_NEGATIVE, check_number, check_type
 
 logger = logging.getLogger(__name__)
 
@@ -185,11 +187,12 @@ def locked_checkpoint(path: str | os.PathLike[str] | None, every: float) -> Iter
     Raises ValueError or OSError for a path that cannot hold a checkpoint, ValueError for an interval below 0, and
     OSError if another run holds the lock.
     """
+    if every != math.inf:
+        check_number("checkpoint_every", every, NOT_NEGATIVE)
     if path is None:
         yield
         return
-    if not every >= 0:
-        raise ValueError(f"checkpoint_every is a number of seconds, 0 or more; it is {every!r}")
+    check_type("checkpoint", path, (str, os.PathLike), "the path or URL of a directory")
     directory = checkpoint_directory(path)
     with room_at(path), locked(directory, "the checkpoint"):
         for name in directory.names():

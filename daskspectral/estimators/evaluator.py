@@ -27,7 +27,7 @@ from daskspectral.passes.apply import Result, RowFunction, apply_rows
 from daskspectral.passes.parameters import EXTRAPOLATE
 from daskspectral.registry import Registered, Trusted
 from daskspectral.store import load, save
-from daskspectral.validation import check_option, loaded
+from daskspectral.validation import check_flag, check_option, loaded
 
 Array = NDArray[np.inexact[Any]]
 Path = str | os.PathLike[str]
@@ -102,6 +102,8 @@ class Evaluator(Registered, ABC):
             )
         rows = Rows.of(X)
         check_option("extrapolate", extrapolate, EXTRAPOLATE)
+        if progress is not None:
+            check_flag("progress", progress)
         with using(rows.storage_options, rows.allow_missing or None):
             if out is not None:
                 refuse_existing(out, overwrite)

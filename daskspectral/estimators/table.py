@@ -16,6 +16,7 @@ from daskspectral.errors import InvalidRowError, warn_user
 from daskspectral.estimators.reading import LABELS, Reading, labelled_as, paired_views, wanted_columns
 from daskspectral.estimators.records import remembered
 from daskspectral.passes.folds import FoldRequest
+from daskspectral.validation import check_flag
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,10 @@ class RunContext:
     checkpoint: str | os.PathLike[str] | None = None
     checkpoint_every: float = 60.0
     dry_run: bool = False
+
+    def __post_init__(self) -> None:
+        if self.progress is not None:
+            check_flag("progress", self.progress)
 
 
 @dataclass(frozen=True, eq=False)

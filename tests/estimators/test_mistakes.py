@@ -41,7 +41,11 @@ EARLY: dict[str, Callable[[], Any]] = {
     "columns=": lambda: dsp.KernelEmbedding().fit(Rows(X, columns=[0])),
     "DiffusionMap": lambda: dsp.DiffusionMap().fit(Rows(X, standardize=True)),
     "KernelEmbedding takes every row": lambda: dsp.KernelEmbedding().fit(Rows(X, on_invalid="skip")),
+    "views of each row for cross: (x, y)": lambda: dsp.CCA(1).fit(X),
     # words and numbers
+    "checkpoint must": lambda: make().fit(X, checkpoint=3),
+    "checkpoint_every": lambda: make().fit(X, checkpoint_every="a"),
+    "progress": lambda: make().fit(X, progress="yes"),
     "did you mean gaussian": lambda: Landmarks("gausian"),
     "right_basis": lambda: make(Cross(), right_basis="landmark").fit((X, X)),
     "basis must": lambda: make(basis="auto").set_params(basis__n_frequencies=3),
