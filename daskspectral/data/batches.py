@@ -57,7 +57,7 @@ class Bad:
     """A row that cannot be used: its global number, what is wrong with it, and in which field.
 
     `error` is set for a point that a manifold does not accept, which is an error whatever `on_invalid` says. `column`
-    is that of X before some were chosen. A `share` of the other rows read with it cannot be used either.
+    is that of the field before some were chosen. A `share` of the other rows read with it cannot be used either.
     """
 
     row: int
@@ -218,7 +218,7 @@ def first_invalid(batch: Mapping[str, Array], columns: Mapping[str, tuple[int, .
                 return Bad(row, f"{'the sample weight' if name == 'weight' else name} is {value}{why}", name)
             chosen = (columns or {}).get(name)
             shown = chosen[index[0]] if chosen is not None else index[0] if len(index) == 1 else index
-            place = shown if isinstance(shown, int) and name == "x" else None
+            place = shown if isinstance(shown, int) else None
             reason = f"{'X' if name == 'x' else name} holds {value} in column {shown}{why}"
             return Bad(row, reason, name, column=place)
         if name == "weight" and entry < 0:

@@ -141,7 +141,8 @@ class Run:
             which = f"row {row}{of} cannot be used"
         if bad.error is not None:
             return PointError(bad.error.before, row, of + bad.error.after, bad.field)
-        return InvalidRowError(f"{which}: {bad.reason}. {self.source.remedy(bad.share)}", row, bad.column)
+        column = bad.column if bad.field in ("x", *self.source.views) else None
+        return InvalidRowError(f"{which}: {bad.reason}. {self.source.remedy(bad.share)}", row, column)
 
     @contextmanager
     def _epochs(

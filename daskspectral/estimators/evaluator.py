@@ -21,7 +21,8 @@ from daskspectral.data.remote import using
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation
 from daskspectral.data.writing import refuse_existing, refuse_input
-from daskspectral.estimators.reading import aligned, refuse_names, stacked_as, wanted_columns
+from daskspectral.errors import InvalidRowError
+from daskspectral.estimators.reading import aligned, names_of, refuse_names, stacked_as, tell_column, wanted_columns
 from daskspectral.estimators.summary import summary_of
 from daskspectral.passes.apply import Result, RowFunction, apply_rows
 from daskspectral.passes.parameters import EXTRAPOLATE
@@ -120,17 +121,21 @@ class Evaluator(Registered, ABC):
             if rows.on_invalid == "pairwise" and not function.gaps:
                 raise ValueError("on_invalid='pairwise' is for models that were fitted with it: take 'skip'")
             X = aligned(self, rows.data if stacked is None else stacked.reader, "X", wanted)
-            return apply_rows(
-                replace(function, nan_rows=rows.on_invalid != "raise", extrapolate=extrapolate),
-                self._like_fit(X, vars(self)[RIGHT] if role == Role.TEST else None),
-                lazy=is_lazy(rows.data),
-                output=output,
-                rows=None if stacked is None else stacked.rows,
-                provenance=self._provenance() if out is not None else None,
-                out=out,
-                overwrite=overwrite,
-                progress=progress,
-            )
+            try:
+                return apply_rows(
+                    replace(function, nan_rows=rows.on_invalid != "raise", extrapolate=extrapolate),
+                    self._like_fit(X, vars(self)[RIGHT] if role == Role.TEST else None),
+                    lazy=is_lazy(rows.data),
+                    output=output,
+                    rows=None if stacked is None else stacked.rows,
+                    provenance=self._provenance() if out is not None else None,
+                    out=out,
+                    overwrite=overwrite,
+                    progress=progress,
+                )
+            except InvalidRowError as error:
+                tell_column(error, names_of(vars(self).get(f"{role}columns_"), layout))
+                raise
 
     def _check_as_fitted(self, rows: Rows) -> None:
         """Raise ValueError for rows of other columns than those of the fit, or of another scaling."""

@@ -161,6 +161,12 @@ def tell_place(error: InvalidRowError, stacked: StackedRows | None) -> None:
     error.args = (f"{error}. {told}", *error.args[1:])
 
 
+def tell_column(error: InvalidRowError, names: Sequence[str]) -> None:
+    """Add the name of its column to an error, if columns have names."""
+    if error.column is not None and error.column < len(names):
+        error.args = (f"{error}. Column {error.column} is {names[error.column]!r}", *error.args[1:])
+
+
 @dataclass(eq=False)
 class Reading:
     """The arguments of one call, `values`, in which rows take the place of labeled data.
@@ -220,8 +226,8 @@ class Reading:
         """Add to an error where its row lies in the dimensions of labeled data, or the name of its column."""
         if self.layouts is not None:
             tell_place(error, self.stacked)
-        elif error.column is not None and (names := self._names()):
-            error.args = (f"{error}. Column {error.column} is {names[error.column]!r}", *error.args[1:])
+        else:
+            tell_column(error, self._names())
 
     def _lay(self) -> dict[str, Layout] | None:
         """Lay out labels; None if X has none."""

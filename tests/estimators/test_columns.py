@@ -182,6 +182,17 @@ def test_columns_of_the_same_name_are_refused() -> None:
                 estimator.fit(same)
 
 
+def test_columns_of_rows_that_cannot_be_used_are_named() -> None:
+    good = pd.DataFrame(np.random.default_rng(0).standard_normal((300, 2)), columns=["wind", "sun"])
+    bad = good.copy()
+    bad.loc[5, "wind"] = np.nan
+    model = dsp.Koopman(basis=dsp.basis.Landmarks("gaussian:1", 10), n_components=2, random_state=0).fit(good)
+    calls = (model.transform, model.fit, model.score, lambda x: model.fit([good, x]))
+    for call in (*calls, lambda x: model.first_passage(x, good.wind > 0)):
+        with pytest.raises(dsp.InvalidRowError, match="Column 0 is 'wind'"):
+            call(bad)
+
+
 def test_missing_names_are_written_in_one_line() -> None:
     fitted = model(dsp.operators.Covariance(), basis=None).fit(pd.DataFrame(X, columns=["a\n\x1b[31mb", "b", "c"]))
     with pytest.raises(ValueError, match="missing") as caught:
