@@ -57,14 +57,16 @@ that a file that names it finds it, with a line in the table of its docstring; a
 - a manifold: `manifolds.Manifold` (`ambient`, `dimension`, `_normals`; with `_level` and `_eigenspace` its functions);
 - a basis: `basis.Basis` (`size`, `dimension`, `order`, `description`, `at`);
 - functions that take part in basis="auto": `choosing.search.Kind` (`name`, `rival`);
-- a kind of problem: `solve.Problem` (`name`, `solve`); operators name it, by its name too;
+- a kind of problem: `solve.Problem` (`name`, `solve` and its flags); operators name it, by its name too;
 - an estimator: `estimators.base.Estimator` (`fit`, `fitted_attributes`), or `MeasuredEstimator` (`_session`, `_solve`);
+- an estimator of one operator, for another field: `spectral.estimator.SpectralEstimator` (`operator`, `basis` and a
+  constructor), as in `spectral.pairs`;
 
 and these are a function or a few lines, in one or two places:
 
 - an option of a command: the name of a documented parameter in `cli.parameters`, whose type, default and first sentence
-  it has, or a line in `cli.options` if no class has it (`RARE` lists those that few need), at the command, and what it
-  makes in `cli.running`;
+  it has, or a line in `cli.options` if no class has it (`RARE` lists those that few need), its name at its command in
+  `cli.verbs`, and what it makes in `cli.running`;
 - a command: a function in a module of `cli`, with examples in its docstring, and its line in `cli.verbs`;
   `guides.shell` names it;
 - an argument of `Rows`: a field of `data.rows.Rows`, and what reads it: `data.source`, of labels `data.labelled`;

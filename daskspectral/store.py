@@ -35,14 +35,15 @@ Array = np.ndarray[Any, Any]
 
 
 def save(what: Any, path: Path, *, overwrite: bool = False, storage_options: Mapping[str, Any] | None = None) -> None:
-    """Write a fitted estimator or moments as a zarr group that appears whole or not at all.
+    """Write a fitted estimator, or another object of this package, as a zarr group that appears whole or not at all.
 
     The arrays have names and dimensions: `xarray.open_zarr(path)` shows those of the object, and
     `xarray.open_datatree(path)` those of its parts too. Everything else is in the attribute "daskspectral".
 
     Parameters
     ----------
-    what : estimator or Moments
+    what : Registered
+        A fitted estimator, moments, metastable sets, a first passage, a basis or its recipe, an operator or a kernel.
     path : str or path
         A path or URL.
     overwrite : bool

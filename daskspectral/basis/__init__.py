@@ -32,7 +32,7 @@ By default a fit uses k(., y_i) at landmarks that it draws. Its argument `basis`
 `Landmarks`, `FourierBasis`, `NeuralBasis`, `NearestCentroids` and `DirichletBasis` are recipes: `recipe.build(sample,
 rng)` makes a basis when a fit knows the data, `LandmarkBasis`, `FourierLattice`, `NetworkBasis`, `CentroidBasis` or
 `DirichletFunctions`, which is `basis_`.
-A subclass of `BasisRecipe` is a recipe of your own.
+A subclass of `BasisRecipe` with `cost`, `probe` and `build` is a recipe of your own.
 
 `daskspectral.testing.check_basis` tests a basis of your own.
 

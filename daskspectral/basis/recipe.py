@@ -78,6 +78,8 @@ class Sample(Protocol):
 class BasisRecipe(Registered, ABC):
     """How a basis is made of data: what estimators accept as `basis`. A basis is the recipe of itself.
 
+    A subclass needs `cost`, `probe` and `build`.
+
     Examples
     --------
     >>> from daskspectral.basis import DirichletBasis, BoxBoundary, Landmarks

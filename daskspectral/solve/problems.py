@@ -63,7 +63,8 @@ class Solution:
 class Problem(Named, ABC):
     """Kind of spectral problem, which holds no data.
 
-    A subclass needs `solve` only; solutions are then compared as those of a symmetric problem.
+    A subclass needs `name` and `solve`, and the flags below that do not hold as they are, such as `two_sided` and
+    `by_norm`; solutions are then compared as those of a symmetric problem.
 
     Attributes
     ----------
