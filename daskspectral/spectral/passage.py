@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -66,6 +66,8 @@ class FirstPassage(ModelFunctions):
     factor : float
         Factor of the jackknife's variance.
     """
+
+    dimension_names: ClassVar = {"coefficients": ("solution", "function", "quantity"), "shares": ("place",)}
 
     coefficients: Array
     factor: float

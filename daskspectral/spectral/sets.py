@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +51,12 @@ class MetastableSets(ModelFunctions, SetStatistics):
     coefficients, means : ndarray of shape (p, m) and (m,)
         The memberships in the basis, less these means.
     """
+
+    dimension_names: ClassVar = {
+        **dict.fromkeys(("probabilities", "means"), ("set",)),
+        **dict.fromkeys(("transitions", "rates", "passage_times"), ("set", "to_set")),
+        **{"weights": ("term", "set"), "functions": ("process",), "coefficients": ("function", "set")},
+    }
 
     coefficients: Array
     means: Array | None

@@ -241,6 +241,8 @@ def test_it_evaluates_itself_without_the_model_in_the_columns_of_the_fit(walks: 
     assert written["part"].to_numpy().tolist() == PARTS
     assert "reversible" in written.attrs["parameters"]
     assert "shares" in repr(again)
+    passage.save(tmp_path / "passage.zarr")
+    assert set(xr.open_zarr(tmp_path / "passage.zarr").dims) == {"solution", "function", "quantity", "place"}
     with pytest.raises(ValueError, match="3 features"):
         again.passage_time(np.zeros((2, 3)))
 

@@ -1,10 +1,12 @@
 """Metastable sets: probabilities are probabilities, visits to cores add up, and the sets that data bear out."""
 
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -123,9 +125,12 @@ def wells() -> tuple[dsp.Koopman, list[Array]]:
     return model.fit(paths), paths
 
 
-def test_three_wells_are_three_sets(wells: Any) -> None:
+def test_three_wells_are_three_sets(wells: Any, tmp_path: Path) -> None:
     model, paths = wells
     sets = model.metastable_sets(3, paths)
+    sets.save(tmp_path / "sets.zarr")
+    with xr.open_zarr(tmp_path / "sets.zarr") as saved:
+        assert set(saved.dims) == {"set", "to_set", "term", "process", "function"}
     assert sets.borne_out == sets.suggested == 3
     memberships = [np.asarray(sets.memberships(path)) for path in paths]
     cores = [np.where(chi.max(axis=1) > CORE, chi.argmax(axis=1), -1) for chi in memberships]
