@@ -307,7 +307,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
             if these are too few.
         side : {"left", "right"}, optional
             "right" for right singular functions, at rows of y if these are other variables; "left" for eigenfunctions
-            of the adjoint if values are complex.
+            of the adjoint if values are complex. Others raise ValueError.
         extrapolate : {"nearest", "nan", "raise"}
             For rows far from those of the fit, at which all kernels at landmarks vanish, or outside the box of a
             lattice: the values at the nearest landmark or place in the box, or NaN, with an ExtrapolationWarning that
@@ -330,6 +330,8 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         self._check_frame(X, options.get("out"))
         check_is_fitted(self)
         check_option("side", side, (None, "left", "right"))
+        if side is not None and len(self.solver_.sides) == 1:
+            raise ValueError(f"{type(self).__name__} has one kind of functions, and not side={side!r}: leave side out")
         coefficients = vars(self).get(f"{side}_coefficients_", self.coefficients_)
         right = side == "right" and coefficients is not self.coefficients_
         role = Role.TEST if right else Role.TRIAL

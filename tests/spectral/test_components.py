@@ -255,3 +255,10 @@ def test_a_share_of_the_variance_is_that_of_scikit_learn(share: float, standardi
 def test_shares_that_are_refused(model: Any) -> None:
     with pytest.raises(ValueError, match="n_components"):
         model.fit(X)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_components_have_no_sides(side: str) -> None:
+    x = np.random.default_rng(0).standard_normal((200, 2))
+    with pytest.raises(ValueError, match="EOF has one kind of functions"):
+        dsp.EOF(1).fit(x).transform(x, side=side)
