@@ -12,7 +12,15 @@ from daskspectral.kernels import Gaussian, Kernel
 from daskspectral.kernels.names import named
 from daskspectral.manifolds import Manifold
 from daskspectral.operators import Laplacian, Operator
-from daskspectral.validation import check_integer, check_number, check_option, check_random_state, check_type, is_number
+from daskspectral.validation import (
+    check_flag,
+    check_integer,
+    check_number,
+    check_option,
+    check_random_state,
+    check_type,
+    is_number,
+)
 
 Array = NDArray[np.floating[Any]]
 EXTRAPOLATE = ("nearest", "nan", "raise")  # what becomes of rows far from those of the fit
@@ -57,9 +65,14 @@ def check_fit(estimator: Any) -> None:
 
 
 def checked_operator(value: Any) -> Operator:
-    """The operator of an estimator, the Laplacian by default. Raises TypeError for anything else."""
+    """The operator of an estimator, the Laplacian by default. Raises TypeError for anything else.
+
+    Raises ValueError if its `center` is no boolean.
+    """
     expected = "one of daskspectral.operators, such as Laplacian() or SymmetricForm(form)"
-    return check_type("operator", Laplacian() if value is None else value, Operator, expected)
+    operator = check_type("operator", Laplacian() if value is None else value, Operator, expected)
+    check_flag("center", operator.center)
+    return operator
 
 
 def checked_kernel(value: Any) -> Kernel:

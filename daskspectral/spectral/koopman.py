@@ -111,6 +111,8 @@ class Koopman(Process):
         """The operator with these parameters."""
         if self.reversible and self.method is not None:
             raise ParameterError("method", "None if reversible=True", self.method)
+        if self.reversible and self.center:
+            raise ParameterError("center", "False if reversible=True", self.center)
         if self.method not in (None, "singular", "eigen"):
             raise ParameterError("method", "'singular' or 'eigen'", self.method)
         return Transfer(self.lag, self.method, self.center, self.reversible)

@@ -258,6 +258,19 @@ def test_results_are_told_saved_and_labelled(tmp_path: Any) -> None:
     np.testing.assert_array_equal(data.dynamic_residual_upper, model.dynamic_residuals_[:, 1])
 
 
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"reversible": True, "center": True}, "center must be False if reversible=True, got True"),
+        ({"reversible": True, "method": "eigen"}, "method must be None if reversible=True, got 'eigen'"),
+        ({"center": 2}, "center must be True or False, got 2"),
+    ],
+)
+def test_parameters_that_exclude_each_other_are_named(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        dsp.Koopman(1, basis=MonomialBasis(1, 1), **parameters).fit(ar(200))
+
+
 @doubtful
 @pytest.mark.parametrize("changed", [{"reversible": False}, {"method": "eigen"}, {"center": True}], ids=str)
 def test_a_dataset_is_of_the_fit_whatever_its_parameters_are_now(changed: dict[str, Any]) -> None:
