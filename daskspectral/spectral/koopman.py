@@ -26,7 +26,6 @@ from daskspectral.spectral.summary import dynamic_facts
 from daskspectral.validation import check_integer, check_type
 
 Array = NDArray[np.floating[Any]]
-SAMPLED = 20_000  # rows, among which the vertices of memberships are sought
 
 
 class Koopman(Process):
@@ -162,8 +161,8 @@ class Koopman(Process):
     def chapman_kolmogorov(self, sets: MetastableSets | None = None) -> ChapmanKolmogorov:
         """Return the Chapman-Kolmogorov test: powers of the operator against what is measured at its further lags.
 
-        It is in the functions that are no constant, or between the `sets` of `metastable_sets`. Raises ValueError for a
-        fit at one lag, for right functions with another basis, and for sets of another fit.
+        It is in the functions that are no constant, or between the `sets` of `metastable_sets`. Raises ValueError if
+        `lags_` is a single lag, for right functions with another basis, and for sets of another fit.
         """
         if sets is not None:
             check_type("sets", sets, MetastableSets, "what metastable_sets returns")
@@ -180,8 +179,8 @@ class Koopman(Process):
         """The mean of the columns of X so many lags after each of its rows: (n, d), or in the dimensions of its labels.
 
         The operator in the span of the fitted functions moves their values on, and `inverse_transform` regresses the
-        columns on them. Raises ValueError where these have no regression, for other operators than Transfer, and for
-        periodic columns, whose mean is not one of a circle.
+        columns on them. Raises ValueError where these have no regression, for right functions with another basis, and
+        for periodic columns, whose mean is not one of a circle.
         """
         self._check_linear()
         return self.inverse_transform(self._functions(self.coefficients_ @ self._moved(steps), X))
