@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, final
@@ -182,13 +183,13 @@ class Process(SpectralEstimator):
         timescales, propagators = matrices.timescales()[0][0], matrices.propagators(functions)[:, 0].real
         if X is None and not self.basis_.landmark_parts:
             raise ValueError("the functions sit at no landmarks: give rows X, among which the sets are sought")
-        source = None if X is None else self._opened(X)
-        points = [self.basis_.landmark_parts[0].landmarks] * 2 if source is None else _drawn(source)
-        values, others = (self._span(functions, np.eye(m)[:, 1:]).of_prepared(x)[0] for x in points)
-        lag = matrices.lags[0].item()
-        found = metastable_sets(values, others, functions, propagators, timescales, lag, matrices.factor)
-        span = self._span(functions, found.weights)
-        rates = None if source is None or source.lagged is None else visits_of(source, span).rates
+        with self._opened(X) as source:
+            points = [self.basis_.landmark_parts[0].landmarks] * 2 if source is None else _drawn(source)
+            values, others = (self._span(functions, np.eye(m)[:, 1:]).of_prepared(x)[0] for x in points)
+            lag = matrices.lags[0].item()
+            found = metastable_sets(values, others, functions, propagators, timescales, lag, matrices.factor)
+            span = self._span(functions, found.weights)
+            rates = None if source is None or source.lagged is None else visits_of(source, span).rates
         found = found if rates is None else replace(found, passage_times=passage_times(rates))
         if found.borne_out < m:
             warn_user(
@@ -239,12 +240,16 @@ class Process(SpectralEstimator):
         device = chosen_device(self.device)
         return SpanValues(basis, coefficients, means, device=device, preparation=self.preparation_)
 
-    def _opened(self, X: Any) -> Source:
-        """Return the prepared rows of X, of trajectories those that have a future."""
+    @contextmanager
+    def _opened(self, X: Any) -> Iterator[Source | None]:
+        """Open the prepared rows of X, of trajectories those that have a future; None without X."""
+        if X is None:
+            yield None
+            return
         with open_table(self, X) as table:
             source = open_data(self.moments_.operator.scoring_operator, table.rows, weight=None)
-        check_widths(self.moments_, source)
-        return self._prepared(source)
+            check_widths(self.moments_, source)
+            yield self._prepared(source)
 
     def _prepared(self, source: Source) -> Source:
         """Return the rows scaled as those of the fit."""

@@ -187,8 +187,9 @@ def test_columns_of_rows_that_cannot_be_used_are_named() -> None:
     bad = good.copy()
     bad.loc[5, "wind"] = np.nan
     model = dsp.Koopman(basis=dsp.basis.Landmarks("gaussian:1", 10), n_components=2, random_state=0).fit(good)
-    calls = (model.transform, model.fit, model.score, lambda x: model.fit([good, x]))
-    for call in (*calls, lambda x: model.first_passage(x, good.wind > 0)):
+    calls: list[Any] = [model.transform, model.fit, model.score, lambda x: model.fit([good, x])]
+    calls += [lambda x: model.metastable_sets(2, x), lambda x: model.first_passage(x, good.wind > 0)]
+    for call in calls:
         with pytest.raises(dsp.InvalidRowError, match="Column 0 is 'wind'"):
             call(bad)
 
