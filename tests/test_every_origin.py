@@ -139,7 +139,7 @@ BASES: dict[str, Callable[[Move], Any]] = {
         (bases.MonomialBasis(2, 2, scale=m.unit), bases.LandmarkBasis(Gaussian(1.5 * m.unit), m(PLACES)))
     ),
     "cells": lambda m: bases.NormalizedRBF(m(PLACES), 0.8 * m.unit),
-    "centroids": lambda m: bases.NearestCentroids(20),
+    "centroids": lambda m: bases.NearestCentroids(20, n_sets=1),
     "own": own,
     "vanishing": lambda m: bases.DirichletBasis(bases.Landmarks(Gaussian(1.5 * m.unit), 12), box(m)),
 }

@@ -50,7 +50,7 @@ def test_a_recipe_of_a_user() -> None:
     for pair in pairs:
         model, known = (dsp.SpectralDecomposition(basis=b, n_components=3, random_state=0).fit(X) for b in pair)
         np.testing.assert_array_equal(model.eigenvalues_, known.eigenvalues_)
-        assert str(model.plan(X)) == str(known.plan(X))
+        assert model.plan(X).ranges == known.plan(X).ranges
 
 
 def test_a_resolved_recipe_builds_the_same_basis_again() -> None:
