@@ -71,7 +71,9 @@ def test_nohup_is_obeyed() -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     with raise_on_signals(signal.SIGHUP, signal.SIGTERM):
         os.kill(os.getpid(), signal.SIGHUP)
+        obeyed = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     signal.signal(signal.SIGHUP, before)
+    assert obeyed
 
 
 @doubtful
