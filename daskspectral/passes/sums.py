@@ -391,7 +391,7 @@ def _part_bytes(reader: Reader, rows: int, least: int) -> int:
     row = int(np.prod(reader.shape[1:])) * reader.dtype.itemsize
     if isinstance(reader, DaskReader):
         block = max(rows, int(np.diff(reader.edges).max()))
-        return block * row * 6 // 5
+        return block * row * 13 // 10
     if isinstance(reader, TableReader):
         return 2 * int(np.diff(reader.edges).max()) * row
     if not isinstance(reader, ZarrReader):

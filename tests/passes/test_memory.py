@@ -81,4 +81,5 @@ def test_the_peak_of_reading_is_predicted(case: str, tmp_path: Path, monkeypatch
     words = [sys.executable, "-c", CHILD, x, str(scale), str(folds)]
     # dask's nannies leave their setting of malloc in the environment of the process that starts them
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
-    assert 0.85 < float(subprocess.check_output(words, env=environment, text=True)) < 1.15
+    # measured: .87 to 1.09 on one machine, and up to .06 above it with other versions of the C library
+    assert 0.82 < float(subprocess.check_output(words, env=environment, text=True)) < 1.18
