@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from daskspectral.data.columns import check_columns
 from daskspectral.data.containers import as_reader, points_reader
+from daskspectral.data.files import is_files
 from daskspectral.data.frames import is_frame
-from daskspectral.data.readers import ArrayReader, DaskReader, JoinedReader, Reader, TakenReader
+from daskspectral.data.readers import ArrayReader, DaskReader, JoinedReader, Reader, TakenReader, lazy_rows
 from daskspectral.data.rows import OpenedRows, Rows
 from daskspectral.data.times import Clock, RowTimes, runs
 from daskspectral.errors import column_name
@@ -489,6 +490,21 @@ def is_several(x: Any) -> bool:
         return False
     arrays = (np.ndarray, Reader, str, os.PathLike, loaded("dask.array.Array", *LABELED))
     return any(isinstance(part, arrays) or is_frame(part) for part in x) or np.ndim(x[0]) > 1
+
+
+def are_trajectories(x: Any) -> bool:
+    """Return whether this is a list of several arrays of rows, not of files of one."""
+    return is_several(x) and not is_files(x)
+
+
+def joined_rows(readers: Sequence[Reader]) -> Reader:
+    """Return the rows of several readers, one after another."""
+    if not any(isinstance(reader, DaskReader) for reader in readers):
+        return JoinedReader(tuple(readers), tuple((0, reader.shape[0]) for reader in readers))
+    import dask.array as da
+
+    files = tuple(file for reader in readers if isinstance(reader, DaskReader) for file in reader.files)
+    return DaskReader(da.concatenate([lazy_rows(reader) for reader in readers]), files)
 
 
 def _check_trajectory(i: int | None, readers: Mapping[str, Reader], first: Mapping[str, Reader]) -> None:

@@ -19,7 +19,7 @@ from daskspectral.data.layout import Layout
 from daskspectral.data.readers import ArrayReader
 from daskspectral.data.remote import using
 from daskspectral.data.rows import Rows
-from daskspectral.data.source import Preparation
+from daskspectral.data.source import Preparation, are_trajectories
 from daskspectral.data.writing import refuse_existing, refuse_input
 from daskspectral.errors import InvalidRowError
 from daskspectral.estimators.reading import aligned, names_of, refuse_names, stacked_as, tell_column, wanted_columns
@@ -97,6 +97,9 @@ class Evaluator(Registered, ABC):
         The `output` is by default called `name`, with `coordinates` (columns,) along its dimension "component". Rows of
         the test functions have columns of their own.
         """
+        if self._takes_trajectories and are_trajectories(Rows.of(X).data):
+            options = {"coordinates": coordinates, "name": name, "output": output, "role": role, **unknown}
+            return self._of_each(function, X, out, extrapolate=extrapolate, progress=progress, **options)
         if unknown:
             raise TypeError(
                 f"{next(iter(unknown))!r} is no option here: there are extrapolate, out, overwrite and progress"
@@ -137,6 +140,24 @@ class Evaluator(Registered, ABC):
                 tell_column(error, names_of(vars(self).get(f"{role}columns_"), layout))
                 raise
 
+    @property
+    def _takes_trajectories(self) -> bool:
+        """Whether a list holds trajectories, each of which has values."""
+        return False
+
+    def _of_each(self, function: RowFunction, X: Any, out: Path | None, **options: Any) -> list[Any]:
+        """Evaluate a function at the rows of each of several trajectories. Raises ValueError for `out`."""
+        if out is not None:
+            raise ValueError(f"out= is for one array, got {len(Rows.of(X).data)} trajectories. Write each one")
+        found = []
+        for i, part in enumerate(parts_of(X)):
+            try:
+                found.append(self._rows(function, part, **options))
+            except InvalidRowError as error:
+                error.args = (f"X[{i}]: {error}", *error.args[1:])
+                raise
+        return found
+
     def _check_as_fitted(self, rows: Rows) -> None:
         """Raise ValueError for rows of other columns than those of the fit, or of another scaling."""
         fitted = vars(self).get("preparation_") or Preparation()
@@ -169,6 +190,11 @@ class Evaluator(Registered, ABC):
         return reader.array if reader.times is None else reader
 
 
+def parts_of(X: Any) -> list[Any]:
+    """Return each of several trajectories, read as all of them are."""
+    return [replace(X, data=part) for part in X.data] if isinstance(X, Rows) else list(X)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ModelFunctions(Evaluator):
     """Functions in the span of the `basis` of a fitted model, evaluated and saved without the model.
@@ -195,6 +221,10 @@ class ModelFunctions(Evaluator):
 
     def _provenance(self) -> dict[str, Any]:
         return dict(self.model)
+
+    @property
+    def _takes_trajectories(self) -> bool:
+        return True
 
     def told(self) -> dict[str, Any]:
         facts = {name.replace("_", " "): _text(getattr(self, name)) for name in self.told_attributes}

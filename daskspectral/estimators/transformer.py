@@ -16,7 +16,7 @@ from daskspectral.data.containers import is_lazy
 from daskspectral.data.frames import is_frame
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.rows import Rows
-from daskspectral.data.source import Source, open_source
+from daskspectral.data.source import Source, are_trajectories, open_source
 from daskspectral.estimators.base import Estimator
 from daskspectral.estimators.table import Table
 from daskspectral.passes.apply import RowFunction
@@ -73,8 +73,14 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def _check_frame(self, X: Any, out: Any = None) -> None:
         """Raise ValueError where a data frame is asked for and the result of `transform` is not in memory."""
         data = Rows.of(X).data
-        if self._wanted == "default" or (out is None and not is_lazy(data)):
+        several = self._takes_trajectories and are_trajectories(data)
+        if self._wanted == "default" or (out is None and not several and not is_lazy(data)):
             return
+        if several:
+            raise ValueError(
+                f"set_output(transform={self._wanted!r}) makes one data frame, got {len(data)} trajectories. Transform "
+                "each one, or take set_output(transform='default')"
+            )
         where = "out writes to a file" if out is not None else f"X ({type(data).__name__}) is read lazily"
         raise ValueError(
             f"set_output(transform={self._wanted!r}) makes a data frame in memory, and {where}: take "

@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from daskspectral.basis.role import Role
 from daskspectral.data.columns import ColumnNames
+from daskspectral.data.containers import points_reader
 from daskspectral.data.labelled import stack_rows
 from daskspectral.data.readers import ArrayReader
 from daskspectral.data.rows import Rows
-from daskspectral.data.source import Preparation, Source, open_source
+from daskspectral.data.source import Preparation, Source, are_trajectories, joined_rows, open_source
 from daskspectral.engine.sampling import draw_rows
+from daskspectral.estimators.evaluator import parts_of
 from daskspectral.estimators.reading import aligned
 from daskspectral.plot.canvas import Canvas, Values
 from daskspectral.plot.common import shown, with_unit
@@ -82,14 +84,19 @@ class View:
 
     def source(self, X: Any) -> Source:
         """The rows of X as they were laid out at the fit. Raises ValueError for another number of columns."""
-        rows, wanted = Rows.of(X), self.estimator._columns_wanted(self._role)
-        stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=self._layout, wanted=wanted)
-        data = aligned(self.estimator, rows.data if stacked is None else stacked.reader, "X", wanted)
-        source = open_source(Rows(data, on_invalid="skip"))
+        several = self.estimator._takes_trajectories and are_trajectories(Rows.of(X).data)
+        readers = [points_reader(self._data(part), "X") for part in (parts_of(X) if several else [X])]
+        source = open_source(Rows(joined_rows(readers) if several else readers[0], on_invalid="skip"))
         if source.n_features_in != self.width:
             what = "the second view" if self.right else "X"
             raise ValueError(f"{what} has {source.n_features_in} columns, the model was fitted on {self.width}")
         return source.with_preparation(columns=self.preparation.columns)
+
+    def _data(self, X: Any) -> Any:
+        """Return the columns of one array as they were laid out at the fit."""
+        rows, wanted = Rows.of(X), self.estimator._columns_wanted(self._role)
+        stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=self._layout, wanted=wanted)
+        return aligned(self.estimator, rows.data if stacked is None else stacked.reader, "X", wanted)
 
     def sample(self, X: Any, size: int) -> Array:
         """Valid rows of X (m, d), drawn at random. Raises ValueError where there are none."""

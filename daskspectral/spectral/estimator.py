@@ -20,7 +20,7 @@ from daskspectral.choosing.prior import system_of
 from daskspectral.data.labelled import ROW
 from daskspectral.data.layout import Layout, free_names, plain
 from daskspectral.data.rows import Rows
-from daskspectral.data.source import Preparation, Source, in_rows, open_data
+from daskspectral.data.source import Preparation, Source, are_trajectories, in_rows, open_data
 from daskspectral.engine.memory import chosen_device, device_here
 from daskspectral.estimators.base import MeasuredEstimator
 from daskspectral.estimators.reading import LABELS
@@ -124,6 +124,10 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
     def _pattern_ends(self) -> Any:
         """Return the lower and the upper ends of intervals of patterns, if these have intervals."""
         return ()
+
+    @property
+    def _takes_trajectories(self) -> bool:
+        return "moments_" in vars(self) and self.moments_.operator.lag is not None
 
     def _pairs_y(self, learns: bool) -> bool:
         operator = checked_operator(self.operator) if learns else self.fitted().moments_.operator
@@ -282,8 +286,9 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
-        """`fit`, then `transform` of the same array. Raises ValueError for views and lists of trajectories."""
-        if isinstance(Rows.of(X).data, (tuple, list)) and len(checked_operator(self.operator).views) > 1:
+        """`fit`, then `transform` of the same array, or list of trajectories. Raises ValueError for several views."""
+        operator = checked_operator(self.operator)
+        if operator.lag is None and isinstance(Rows.of(X).data, (tuple, list)) and len(operator.views) > 1:
             raise ValueError("fit_transform takes one array: call fit, then transform of the array that is wanted")
         return super().fit_transform(X, y, **options)
 
@@ -301,8 +306,9 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         Parameters
         ----------
         X : array, frame, path, URL or Rows
-            Rows with the columns of the fit, from which scaling and labels follow. Invalid rows raise InvalidRowError,
-            or become NaN with `Rows(X, on_invalid="skip")`. Of a model that was fitted with "pairwise",
+            Rows with the columns of the fit, from which scaling and labels follow; of trajectories also a list of
+            several, with a list of results. Invalid rows raise InvalidRowError, or become NaN with
+            `Rows(X, on_invalid="skip")`. Of a model that was fitted with "pairwise",
             `Rows(X, on_invalid="pairwise")` fits the functions to the entries that are present by least squares, NaN
             if these are too few.
         side : {"left", "right"}, optional
@@ -370,7 +376,8 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         variable of the data on each function, in its own dimensions, coordinates and units (`x` for data without
         labels or name), with `_lower` and `_upper` of EOFs, and `<variable>_mean` its mean. Dimensions
         and coordinates of the data with a name that the model has too, such as `component`, are called `x_component`.
-        With rows X, `eigenfunction` are the values there, of a pair of views at the first. Patterns are missing where
+        With rows X, `eigenfunction` are the values there, of a pair of views at the first, and of several trajectories
+        one after another with the coordinate `trajectory`. Patterns are missing where
         the pass did not sum what they take (`patterns_`).
         """
         return model_dataset(self.fitted(), X)
@@ -384,6 +391,8 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         that `transform` wrote F is `xarray.open_zarr(path).eigenfunction`. Dask arrays and chunked ones give lazy ones.
         Raises ValueError for F of another shape, and where `patterns_` does.
         """
+        if are_trajectories(F):
+            return [self.inverse_transform(each) for each in F]
         patterns = self.patterns_
         labelled = isinstance(F, loaded("xarray.DataArray"))
         if labelled and COMPONENT in F.dims:
@@ -525,13 +534,28 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
         fields += [Fields("trend", np.asarray(own.trend) * units, (degree,), powers, scale)]
     functions: dict[str, Any] = {}
     if X is not None:
-        if isinstance((rows := Rows.of(X)).data, tuple):
+        if isinstance((rows := Rows.of(X)).data, tuple) and not estimator._takes_trajectories:
             X = replace(rows, data=rows.data[0])
         values = estimator._functions(estimator.coefficients_, X)  # whatever is asked for
-        if not isinstance(values, xr.DataArray):
-            values = xr.DataArray(np.asarray(values), {COMPONENT: np.arange(count)}, (ROW, COMPONENT))
-        functions["eigenfunction"] = values
+        parts = [
+            part
+            if isinstance(part, xr.DataArray)
+            else xr.DataArray(np.asarray(part), {COMPONENT: np.arange(count)}, (ROW, COMPONENT))
+            for part in (values if isinstance(values, list) else [values])
+        ]
+        functions["eigenfunction"] = one_after_another(parts) if isinstance(values, list) else parts[0]
     return with_fields(dataset, estimator, fields, functions)
+
+
+def one_after_another(parts: Sequence[xr.DataArray]) -> xr.DataArray:
+    """Return values of several trajectories along their first dimension, with the coordinate "trajectory"."""
+    import xarray as xr
+
+    dim = parts[0].dims[0]
+    numbered = [
+        part.assign_coords(trajectory=(dim, np.full(part.sizes[dim], number))) for number, part in enumerate(parts)
+    ]
+    return xr.concat(numbered, dim)
 
 
 @dataclass(frozen=True, eq=False)

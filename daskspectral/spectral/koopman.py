@@ -213,8 +213,6 @@ class Koopman(Process):
         off at 0. Options as in `transform`. Raises ValueError without a constant among the functions.
         """
         matrices, moments = self._square_matrices(), self.moments_
-        if isinstance(X, (list, tuple)):
-            return [self.equilibrium_weights(one, **options) for one in X]
         if matrices.constant is None:
             raise ValueError("weights of equilibrium take the constant among the functions: fit with center=False")
         starts, pairs = matrices.grams, matrices.forms[:, 0]

@@ -1,8 +1,10 @@
 """Transfer operators at several lags: sums, residuals, timescales, the Chapman-Kolmogorov test, metastable sets."""
 
+import copy
 import math
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
@@ -399,3 +401,54 @@ def test_numbers_keep_to_their_definitions(kind: str, operator: Any, cells: bool
     for rows in (sets.probabilities[None], sets.transitions, np.asarray(sets.memberships(3 * x))):
         assert rows.min() >= 0
         np.testing.assert_allclose(rows.sum(axis=1), 1)
+
+
+# -- lists of trajectories ---------------------------------------------------------------------------------------------
+
+PATHS = [ar(n, seed=n) for n in (900, 2, 700)]
+A, B = (lambda y: y[:, 0] < -1), (lambda y: y[:, 0] > 1)
+OF_ROWS = {
+    "transform": lambda model, x: model.transform(x),
+    "forecast": lambda model, x: model.forecast(x, 3),
+    "equilibrium_weights": lambda model, x: model.equilibrium_weights(x),
+    "inverse_transform": lambda model, x: model.inverse_transform(model.transform(x)),
+    "memberships": lambda model, x: model.metastable_sets(2, PATHS).memberships(x),
+    "committor": lambda model, x: model.first_passage(PATHS, A, B).committor(x),
+}
+
+
+@pytest.fixture(scope="module")
+def of_paths() -> dsp.Koopman:
+    return koopman(Transfer((3, 6), reversible=True), MonomialBasis(1, 3), n_components=3).fit(PATHS)
+
+
+@pytest.mark.filterwarnings("ignore::daskspectral.TrustWarning")
+@pytest.mark.parametrize("kind", ["numpy", "Rows", "xarray", "dask"])
+@pytest.mark.parametrize("method", OF_ROWS)
+def test_a_list_of_trajectories_has_a_list_of_values(of_paths: dsp.Koopman, method: str, kind: str) -> None:
+    one = {
+        "xarray": lambda x: xr.DataArray(x, dims=("time", "column"), coords={"time": np.arange(len(x)) * 1.0}),
+        "dask": lambda x: da.from_array(x, chunks=(300, 1)),
+    }.get(kind, lambda x: x)
+    some: Any = [one(x) for x in PATHS]
+    found = OF_ROWS[method](of_paths, dsp.Rows(some) if kind == "Rows" else some)
+    assert isinstance(found, list)
+    for values, x in zip(found, some, strict=True):
+        alone = OF_ROWS[method](of_paths, x)
+        assert type(values) is type(alone)
+        np.testing.assert_array_equal(np.asarray(values), np.asarray(alone))
+
+
+def test_trajectories_follow_one_another_in_a_dataset(of_paths: dsp.Koopman, tmp_path: Any) -> None:
+    found = of_paths.to_xarray(PATHS)
+    assert found.trajectory.to_numpy().tolist() == np.repeat([0, 1, 2], [len(x) for x in PATHS]).tolist()
+    np.testing.assert_array_equal(found.eigenfunction, of_paths.transform(np.concatenate(PATHS)))
+    with pytest.raises(ValueError, match="3 trajectories"):
+        of_paths.transform(PATHS, out=tmp_path / "values.zarr")
+    with pytest.raises(dsp.InvalidRowError, match=r"X\[1\].*row 1 ") as error:
+        of_paths.transform([PATHS[0], np.array([[0.0], [np.nan]])])
+    assert error.value.row == 1
+    frames = copy.copy(of_paths).set_output(transform="pandas")
+    assert frames.transform(PATHS[0]).shape == (900, 3)
+    with pytest.raises(ValueError, match="one data frame"):
+        frames.transform(PATHS)
