@@ -153,7 +153,16 @@ if TYPE_CHECKING:
     from daskspectral.invariance import InvariantFeatures, InvariantRegressor
     from daskspectral.moments import Moments
     from daskspectral.regression import HermiteRegressor
-    from daskspectral.spectral import CCA, EOF, MCA, Koopman, SpectralClustering, SpectralDecomposition
+    from daskspectral.spectral import (
+        CCA,
+        EOF,
+        MCA,
+        FirstPassage,
+        Koopman,
+        MetastableSets,
+        SpectralClustering,
+        SpectralDecomposition,
+    )
     from daskspectral.store import load, save, untrusted
 
 __version__ = "0.1.0"
@@ -164,6 +173,7 @@ _HOMES = {
     "DiffusionMap": "embedding",
     "EOF": "spectral",
     "ExtrapolationWarning": "errors",
+    "FirstPassage": "spectral",
     "FitWarning": "errors",
     "HermiteRegressor": "regression",
     "InvalidRowError": "errors",
@@ -173,6 +183,7 @@ _HOMES = {
     "Koopman": "spectral",
     "MCA": "spectral",
     "ManifoldWarning": "errors",
+    "MetastableSets": "spectral",
     "Moments": "moments",
     "RankWarning": "errors",
     "Rows": "data.rows",
@@ -205,6 +216,8 @@ __all__ = [  # what a user calls first comes first
     "load",
     "untrusted",
     "Moments",
+    "MetastableSets",
+    "FirstPassage",
     "operators",
     "kernels",
     "basis",

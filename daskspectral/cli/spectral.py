@@ -13,12 +13,18 @@ from daskspectral.cli import running as run
 from daskspectral.cli.commands import say, session
 from daskspectral.cli.signatures import given
 from daskspectral.estimators.summary import moments_of
+from daskspectral.kernels import Linear
 from daskspectral.moments import Moments
-from daskspectral.operators import Covariance, CrossCovariance, Operator, Transfer
+from daskspectral.operators import Covariance, Cross, CrossCovariance, Operator, Transfer
 from daskspectral.plot import eigenfunctions, refuse_picture, save_figure
 from daskspectral.solvers import Penalised
-from daskspectral.spectral import EOF, MCA, Koopman, SpectralDecomposition
+from daskspectral.spectral import CCA, EOF, MCA, Koopman, SpectralDecomposition
 from daskspectral.store import load
+
+LINEAR = {repr(Covariance()): EOF, repr(Cross(center=True)): CCA, repr(CrossCovariance()): MCA}
+"""Estimators of linear functions, by the operator."""
+USUAL, COLUMNS = (repr(Landmarks()), repr(Penalised())), repr(Landmarks(Linear()))
+"""The basis and the solver without options, and the basis of the columns."""
 
 
 def fit(points: str, **options: Any) -> None:
@@ -35,6 +41,7 @@ def fit(points: str, **options: Any) -> None:
     fit path.zarr --operator transfer:5 --out koopman.zarr
     fit path.zarr --trajectory second-path.zarr --operator transfer:5 --out both.zarr
     fit sst.nc --operator covariance --sample-dims time --latitude lat --on-invalid skip --out eofs.zarr
+    fit points.zarr --view b.zarr --operator cross:center --kernel linear --out cca.zarr
     fit points.zarr --functions-of model.zarr --out like-model.zarr
     """
     picture, overwrite = options["picture"], options["overwrite"]
@@ -117,9 +124,11 @@ def merge(parts: tuple[str, ...], trust: tuple[str, ...], **options: Any) -> Non
 
 def _estimator_of(operator: Operator, **parameters: Any) -> Any:
     """Return the estimator by the name of the operator's users, or a SpectralDecomposition."""
-    linear, usual = {Covariance: EOF, CrossCovariance: MCA}.get(type(operator)), (Landmarks(), Penalised())
-    if linear is not None and repr((parameters["basis"], parameters["solver"])) == repr(usual):
-        return linear(**{name: value for name, value in parameters.items() if name not in ("basis", "solver")})
+    linear: Any = LINEAR.get(repr(operator))
+    if linear is not None and repr(parameters["basis"]) in ([] if linear is CCA else [USUAL[0]]) + [COLUMNS]:
+        known = {name: value for name, value in parameters.items() if name in linear._get_param_names()}
+        if "solver" in known or repr(parameters["solver"]) == USUAL[1]:
+            return linear(**known)
     if isinstance(operator, Transfer):
         parameters |= {"reversible": operator.reversible, "center": operator.center}
         return Koopman(operator.lag, method=None if operator.reversible else operator.solver.name, **parameters)

@@ -259,11 +259,15 @@ class MeasuredEstimator(Estimator):
         the parameters name, for functions that all vanish, for sums that are not finite, and for weights of sum zero.
         """
         with remembered(self):
+            self._check_moments(moments)
             return self._solve(moments)
+
+    def _check_moments(self, moments: Moments) -> None:
+        """Raise ValueError for moments of another operator than the parameters name."""
 
     @abstractmethod
     def _solve(self, moments: Moments) -> Self:
-        """Solve moments, as `fit_moments`."""
+        """Solve moments, of this operator or of the one that was fitted."""
 
     @abstractmethod
     def _session(self, table: Table) -> Session:
@@ -277,7 +281,7 @@ class MeasuredEstimator(Estimator):
             return identity_of(snapshot, session.source, {**self.plain_params(), "device": session.device})
 
         discretisation, moments = session.measured(identity, context.checkpoint, context.checkpoint_every)
-        fitted = self.fit_moments(moments)
+        fitted = self._solve(moments)
         chosen = discretisation.selection
         if chosen is not None and discretisation.basis.after_pass:  # the basis was chosen on the pilot
             own = self.choice_
@@ -324,7 +328,7 @@ class MeasuredEstimator(Estimator):
         if not before.of_rows:
             moments = measured_further(before, source, folds, chosen_device(self.device))
             advise_reach(before, moments)
-            return self.fit_moments(moments)
+            return self._solve(moments)
         check_appended(before, source, Snapshot(source))
         labelled = folds is not None and folds.labels is not None
         folds = folds if labelled else checked_folds(getattr(self, "folds", None))

@@ -199,7 +199,8 @@ def parts_of(X: Any) -> list[Any]:
 class ModelFunctions(Evaluator):
     """Functions in the span of the `basis` of a fitted model, evaluated and saved without the model.
 
-    The columns are those of the model, and `model` are its class and parameters, as a file of results has them.
+    The columns are those of the model, `model` are its class and parameters, as a file of results has them, and `unit`
+    is that of times: rows of trajectories, or the time of a generator.
     """
 
     expects: ClassVar = {"basis": Basis, "preparation_": Preparation, "layout_": Layout, "columns_": ColumnNames}
@@ -211,13 +212,15 @@ class ModelFunctions(Evaluator):
     columns_: ColumnNames | None
     device: str
     model: Mapping[str, str]
+    unit: str
 
     @classmethod
     def of(cls, model: Any, basis: Basis, **fields: Any) -> Self:
         """Return functions of the columns of a fitted estimator, with the further `fields` of this class."""
         labels = {name: vars(model).get(name) for name in ("layout_", "columns_")}
         fitted = {"n_features_in_": model.n_features_in_, "preparation_": model.preparation_, "device": model.device}
-        return cls(basis=basis, model=model._provenance(), **labels, **fitted, **fields)
+        unit = "time of the generator" if model.moments_.operator.lag is None else "rows"
+        return cls(basis=basis, model=model._provenance(), unit=unit, **labels, **fitted, **fields)
 
     def _provenance(self) -> dict[str, Any]:
         return dict(self.model)
@@ -226,15 +229,5 @@ class ModelFunctions(Evaluator):
     def _takes_trajectories(self) -> bool:
         return True
 
-    def told(self) -> dict[str, Any]:
-        facts = {name.replace("_", " "): _text(getattr(self, name)) for name in self.told_attributes}
-        return {"verdict": f"functions of {self.model['estimator']}", "facts": facts}
-
     def __repr__(self) -> str:
         return str(summary_of(self).text())
-
-
-def _text(value: Any) -> str:
-    """Return numbers as text, those of a matrix row by row."""
-    rows = np.atleast_2d(value) if isinstance(value, (float, np.ndarray)) else None
-    return str(value) if rows is None else "; ".join(" ".join(f"{number:.4g}" for number in row) for row in rows)

@@ -8,6 +8,7 @@ those of the README.
     daskspectral plan fit points.zarr --kernel gaussian:0.5 --landmarks 500
     daskspectral fit points.zarr --lattice 25 --out fast.zarr
     daskspectral fit points.zarr --operator covariance --out pca.zarr
+    daskspectral fit x.npy --view y.npy --operator cross:center --kernel linear --out cca.zarr
     daskspectral info model.zarr --details
     daskspectral score model.zarr new.zarr
     daskspectral transform model.zarr x.npy --out embedding.zarr
@@ -25,7 +26,8 @@ those of the README.
 - `plan` tells tasks and memory. `fit` goes on from `--checkpoint`.
   `--lattice` takes Fourier functions (two columns, a billion rows), `--network 96,96,96` a network of three hidden
   layers. Every operator has a name; arrays that it reads are named, `--operator generator --drift b.zarr --diffusion
-  1.0`, or `--field NAME=PATH`. `fit sst.nc --sample-dims time --latitude lat` takes a field with labels.
+  1.0`, or `--field NAME=PATH`. The result of `--operator covariance` is an `EOF`, of `crosscovariance` an `MCA`,
+  of `cross:center --kernel linear` a `CCA`. `fit sst.nc --sample-dims time --latitude lat` takes a field with labels.
 - `--config run.yaml` takes options from a file; `daskspectral info fast.zarr --settings` prints those of a result.
   `info` describes any model, and `--details` adds ranks, residuals and the candidates. `score` says how good the
   functions are on other rows. `plot` has `--kind spectrum`, `choice` and `timescales`; `report` is one page with the

@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 Array = NDArray[np.inexact[Any]]
+FIXED = ("operator", "basis", "right_basis", "solver")
+"""Parts that a class determines if they are not parameters."""
 
 
 def _reconstructed(patterns: Patterns, columns: tuple[int, ...] | None, values: Array) -> Array:
@@ -83,6 +85,11 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         **dict.fromkeys(("right_coefficients_", "right_support_"), ("right_function", "component")),
     }
     parts: ClassVar = {"basis": Landmarks, "right_basis": Landmarks, "solver": Penalised}
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in FIXED and name not in self._get_param_names():
+            raise AttributeError(f"{name} of {type(self).__name__} is fixed. Use SpectralDecomposition({name}=...)")
+        super().__setattr__(name, value)
 
     @property
     def fitted_attributes(self) -> tuple[str, ...]:
@@ -155,11 +162,13 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         self.moments_ = moments
         return self.restored()
 
-    def _solve(self, moments: Moments) -> Self:
+    def _check_moments(self, moments: Moments) -> None:
         if isinstance(moments.operator, Regression):
             raise ValueError("these are moments of a regression, not of an operator; solve them with HermiteRegressor")
         if self.operator is not None and not checked_operator(self.operator).is_compatible_with(moments.operator):
             raise ValueError(f"these are moments of {moments.operator}, and operator is {self.operator}: leave it out")
+
+    def _solve(self, moments: Moments) -> Self:
         solver, share = solving(self.solver), is_share(self._components)
         device = device_here(self.device)
         count = components_of(moments, self._components, solver, device) if share else int(self._components)

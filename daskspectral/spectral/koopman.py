@@ -28,6 +28,10 @@ from daskspectral.validation import check_integer, check_type
 Array = NDArray[np.floating[Any]]
 
 
+class _NoOperatorError(ParameterError, AttributeError):
+    """A parameter with which there is no operator, so that `hasattr` is False."""
+
+
 class Koopman(Process):
     """The Koopman operator of trajectories, (K g)(x_t) = E[g(x_{t + lag}) | x_t]: slow processes and their timescales.
 
@@ -108,6 +112,12 @@ class Koopman(Process):
     @property
     def operator(self) -> Transfer:  # type: ignore[override]
         """The operator with these parameters."""
+        try:
+            return self._operator()
+        except ParameterError as error:
+            raise _NoOperatorError(*error.args) from None
+
+    def _operator(self) -> Transfer:
         if self.reversible and self.method is not None:
             raise ParameterError("method", "None if reversible=True", self.method)
         if self.reversible and self.center:

@@ -32,6 +32,7 @@ from daskspectral.passes.apply import Guessed, Result
 from daskspectral.passes.folds import FoldRequest, checked_folds
 from daskspectral.passes.functions import SpanFunction, SpanValues
 from daskspectral.passes.scale import added
+from daskspectral.passes.selection import shortened
 from daskspectral.passes.sums import Discretisation, measure, plan_sums
 from daskspectral.passes.support import nearest_points
 from daskspectral.solve import resolve_cut
@@ -60,12 +61,26 @@ class FirstPassage(ModelFunctions):
         Shares of the rows outside the sets, in a and in b; None for the sets of a generator.
     both : bool
         Whether there are two sets, between which there is a committor.
+    sets : tuple of str
+        How the sets were given: a boundary, the name of a function, or "labels of rows".
+    lag : int or None
+        Rows for which each row of a trajectory was followed at most; None for a generator.
     excess : float
         Amount by which the committor of one of 100 rows is below 0 or above 1, before it is cut off.
     coefficients : ndarray of shape (1 + S, p, 2)
         The committor to b and the time until a or b in the `basis`, for all rows and without each of S folds.
     factor : float
         Factor of the jackknife's variance.
+
+    Examples
+    --------
+    >>> import daskspectral as dsp
+    >>> x = dsp.datasets.langevin(20_000)
+    >>> basis = dsp.basis.Landmarks("gaussian:0.5", 15)
+    >>> model = dsp.Koopman(5, reversible=True, n_components=3, basis=basis, random_state=0).fit(x)
+    >>> passage = model.first_passage(x, x[:, 0] < -0.8, x[:, 0] > 0.8)
+    >>> passage.committor([[0.0]]).shape  # with its interval
+    (1, 3)
     """
 
     dimension_names: ClassVar = {"coefficients": ("solution", "function", "quantity"), "shares": ("place",)}
@@ -73,9 +88,27 @@ class FirstPassage(ModelFunctions):
     coefficients: Array
     factor: float
     both: bool
+    sets: tuple[str, ...]
+    lag: int | None = None
     shares: Array | None = None
     excess: float = 0.0
-    told_attributes = ("both", "shares", "excess")
+    told_attributes = ("both", "sets", "lag", "unit", "shares", "excess")
+
+    def told(self) -> dict[str, Any]:
+        followed = "" if self.lag is None else f", each row followed for {self.lag} rows at most"
+        bars = (
+            f"jackknife of {len(self.coefficients) - 1} folds" if len(self.coefficients) > 1 else "none, without folds"
+        )
+        beyond = {"beyond": f"{self.excess:.2g}, by which one committor of 100 exceeds 0 to 1"} if self.both else {}
+        columns = [["set", *"ab"[: len(self.sets)]], ["given as", *self.sets]]
+        if self.shares is not None:
+            columns.insert(1, ["rows", *(f"{share:.1%}" for share in self.shares[1 : 1 + len(self.sets)])])
+        return {
+            "of": f" of {self.model['estimator']}",
+            "verdict": f"first passage to {'a or b' if self.both else 'a'}{followed}",
+            "facts": {"times": self.unit, "intervals": bars, **beyond},
+            "columns": columns,
+        }
 
     def committor(self, X: Any, **options: Any) -> Any:
         """Return the probability of entering b before a, from each row of X, (n, 3): with its 95 % interval.
@@ -132,6 +165,7 @@ class Process(SpectralEstimator):
         both, moments = b is not None, self.moments_
         operator: Any = moments.operator
         sets = (a, b) if both else (a,)
+        given = {"both": both, "sets": tuple(map(_described, sets))}
         cut = resolve_cut(solving(self.solver).rtol, moments.dtype)
         if a is None:
             raise TypeError("a first passage is to a set a, or to either of a and b, got None for a")
@@ -145,8 +179,8 @@ class Process(SpectralEstimator):
             source = open_stopped(rows, lag, (a, b), **table.options())
             check_widths(moments, source)
             functions, factor, shares = stopped_passage(self._measured(source, Stopped(), found), cut, both=both)
-            options = {"coefficients": functions, "factor": factor, "shares": shares, "both": both}
-            return self._checked(FirstPassage.of(self, self.basis_, **options), source, "outcome")
+            given |= {"coefficients": functions, "factor": factor, "shares": shares, "lag": lag}
+            return self._checked(FirstPassage.of(self, self.basis_, **given), source, "outcome")
         if not _is_generator(operator):
             raise ValueError(f"{operator.name} is no generator of a process: fit Transfer, Generator or Laplacian")
         if wrong := [s for s in sets if not isinstance(s, Boundary)]:
@@ -161,7 +195,7 @@ class Process(SpectralEstimator):
         _check_entered(self._prepared(source), sets)
         found = replace(found, basis=outside_of(sets, self.basis_))
         coefficients, factor = passage_of_generator(self._measured(source, operator, found), cut, both=both)
-        passage = FirstPassage.of(self, found.basis, coefficients=coefficients, factor=factor, both=both)
+        passage = FirstPassage.of(self, found.basis, coefficients=coefficients, factor=factor, **given)
         return self._checked(passage, source)
 
     def metastable_sets(self, m: int, X: Any = None) -> MetastableSets:
@@ -262,6 +296,13 @@ class Process(SpectralEstimator):
         device = chosen_device(self.device)
         plan = plan_sums(source, operator, discretisation.outline, self.moments_.dtype, device=device, folds=asked)
         return measure(source, discretisation, operator, plan, snapshot=Snapshot(source), description="first passage")
+
+
+def _described(one: Any) -> str:
+    """Return how a set was given."""
+    if isinstance(one, Boundary):
+        return shortened(repr(one))
+    return str(getattr(one, "__name__", "labels of rows"))
 
 
 def _is_generator(operator: Operator) -> bool:

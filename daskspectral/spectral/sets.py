@@ -15,6 +15,7 @@ from daskspectral.passes.functions import SpanValues
 from daskspectral.spectral.metastable import SetStatistics, as_probabilities
 
 Array = NDArray[np.floating[Any]]
+SHOWN = 5  # sets that the `repr` shows
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -50,6 +51,15 @@ class MetastableSets(ModelFunctions, SetStatistics):
         The numbers of the functions f of the model, and A, with the memberships (1, f) A.
     coefficients, means : ndarray of shape (p, m) and (m,)
         The memberships in the basis, less these means.
+
+    Examples
+    --------
+    >>> import daskspectral as dsp
+    >>> x = dsp.datasets.langevin(20_000)
+    >>> basis = dsp.basis.Landmarks("gaussian:0.5", 15)
+    >>> model = dsp.Koopman(5, reversible=True, n_components=3, basis=basis, random_state=0).fit(x)
+    >>> model.metastable_sets(2, x).memberships(x).shape
+    (20000, 2)
     """
 
     dimension_names: ClassVar = {
@@ -61,6 +71,8 @@ class MetastableSets(ModelFunctions, SetStatistics):
     coefficients: Array
     means: Array | None
     told_attributes = (
+        "lag",
+        "unit",
         "probabilities",
         "transitions",
         "rates",
@@ -70,6 +82,26 @@ class MetastableSets(ModelFunctions, SetStatistics):
         "negative",
         "borne_out",
     )
+
+    def told(self) -> dict[str, Any]:
+        shown = range(self.count if self.count <= SHOWN else SHOWN - 1)
+        columns = [
+            ["set", *map(str, shown)],
+            ["probability", *(f"{self.probabilities[i]:.3g}" for i in shown)],
+            ["stays", *(f"{self.transitions[i, i]:.3g}" for i in shown)],
+            *([f"time to {j}", *(f"{self.passage_times[i, j]:.3g}" for i in shown)] for j in shown),
+        ]
+        more = [f"{self.count - len(shown)} more"] if len(shown) < self.count else []
+        gap = f"by the gap of timescales; of {self.count} sets it is {self.gap:.3g}"
+        return {
+            "of": f" of {self.model['estimator']}",
+            "verdict": f"{self.count} sets, of which the data bear out {self.borne_out}",
+            "facts": {
+                "lag": f"{self.lag:.4g} ({self.unit}, as all times)",
+                "suggested": f"{self.suggested} sets, {gap}",
+            },
+            "columns": [[*column, *(more if column is columns[0] else ["..."] * len(more))] for column in columns],
+        }
 
     @property
     def function(self) -> SpanValues:

@@ -276,9 +276,18 @@ def test_parameters_that_exclude_each_other_are_named(parameters: dict[str, Any]
 @doubtful
 @pytest.mark.parametrize("changed", [{"reversible": False}, {"method": "eigen"}, {"center": True}], ids=str)
 def test_a_dataset_is_of_the_fit_whatever_its_parameters_are_now(changed: dict[str, Any]) -> None:
-    model = koopman(Transfer(1, reversible=True), MonomialBasis(1, 3), n_components=3).fit(ar(500))
-    wanted, found = model.to_xarray(), model.set_params(**changed).to_xarray()
+    x = ar(600)
+    first, other = (
+        koopman(Transfer(1, reversible=True), MonomialBasis(1, 3), n_components=3).fit(x[:500]) for _ in "12"
+    )
+    other.set_params(**changed)
+    assert hasattr(other, "operator") == (changed == {"reversible": False})
+    for model in (first, other):
+        model.update(x)
+    wanted, found = first.to_xarray(), other.to_xarray()
     xr.testing.assert_identical(found.drop_attrs(deep=False), wanted.drop_attrs(deep=False))
+    with pytest.raises(ValueError, match=r"operator is|must be"):
+        other.fit_moments(first.moments_)
 
 
 @doubtful

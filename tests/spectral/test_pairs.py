@@ -105,3 +105,10 @@ def test_pairs_of_fields_have_labels_and_are_saved(kind: Any) -> None:
 def test_methods_of_other_fields_are_not_there(method: str) -> None:
     assert not hasattr(dsp.CCA, method)
     assert not hasattr(dsp.EOF if method not in ("rotated", "hilbert") else dsp.Koopman, method)
+
+
+@pytest.mark.parametrize(("kind", "name"), [(dsp.EOF, "operator"), (dsp.CCA, "basis"), (dsp.Koopman, "operator")])
+def test_parts_that_a_class_fixes_are_not_set(kind: Any, name: str) -> None:
+    model = kind()
+    with pytest.raises(AttributeError, match=f"{name} of {kind.__name__} is fixed"):
+        setattr(model, name, None)

@@ -1,5 +1,6 @@
 """Committors and mean first passage times: against counted jumps, quadrature, and what a file or a shell has."""
 
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -240,7 +241,9 @@ def test_it_evaluates_itself_without_the_model_in_the_columns_of_the_fit(walks: 
     written = xr.open_zarr(tmp_path / "committor.zarr")
     assert written["part"].to_numpy().tolist() == PARTS
     assert "reversible" in written.attrs["parameters"]
-    assert "shares" in repr(again)
+    assert repr(again) == repr(passage)
+    assert {"labels of rows", f"{passage.shares[2]:.1%}"} <= {*re.split("  +|\n", repr(passage))}
+    assert len(repr(passage).splitlines()) <= 12
     passage.save(tmp_path / "passage.zarr")
     assert set(xr.open_zarr(tmp_path / "passage.zarr").dims) == {"solution", "function", "quantity", "place"}
     with pytest.raises(ValueError, match="3 features"):

@@ -132,6 +132,9 @@ def test_three_wells_are_three_sets(wells: Any, tmp_path: Path) -> None:
     with xr.open_zarr(tmp_path / "sets.zarr") as saved:
         assert set(saved.dims) == {"set", "to_set", "term", "process", "function"}
     assert sets.borne_out == sets.suggested == 3
+    shown = repr(sets).splitlines()
+    assert len(shown) <= 12
+    assert [float(line.split()[1]) for line in shown[-3:]] == pytest.approx(sets.probabilities, rel=5e-3)
     memberships = [np.asarray(sets.memberships(path)) for path in paths]
     cores = [np.where(chi.max(axis=1) > CORE, chi.argmax(axis=1), -1) for chi in memberships]
     order = np.argsort(np.asarray(sets.memberships(np.array([[-1.2], [0.0], [1.2]]))).argmax(axis=1))
