@@ -104,7 +104,7 @@ class DiffusionMap(Transformer):
     """
 
     fitted_attributes = ("embedding_", "spectrum_", "bandwidth_", "method_", "functions_", "n_features_in_")
-    parts: ClassVar = {"landmarks": partial(Landmarks, method="cholesky")}
+    _parts: ClassVar = {"landmarks": partial(Landmarks, method="cholesky")}
 
     def __init__(
         self,
@@ -255,7 +255,7 @@ class DiffusionMap(Transformer):
         p = int(wanted.n_landmarks) if wanted.points is None else len(FitSample(source).given(wanted.points))
         check_memory(predict_memory(p, source.dimension, 2048, threads=local_threads(), live=8))
 
-    def told(self) -> dict[str, Any]:
+    def _summary_parts(self) -> dict[str, Any]:
         """The parts of a `Summary`."""
         facts = {
             **kernel_matrix(self, len(self.functions_.points)),

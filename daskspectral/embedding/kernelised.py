@@ -126,7 +126,7 @@ class KernelEmbedding(Transformer):
         """
         with open_table(self, X, RunContext(progress), fits=True, y=y) as table:
             self._fit_table(table)
-        return self.restored()
+        return self._restored()
 
     def _fit_table(self, table: Table) -> None:
         kernel = checked_kernel(Matern(1.5, "auto") if self.kernel is None else self.kernel)
@@ -201,7 +201,7 @@ class KernelEmbedding(Transformer):
         features = Coordinates(own.features, self._n_features_out, own.kernel, own.points)
         return self._framed(features, X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options)
 
-    def restored(self) -> Self:
+    def _restored(self) -> Self:
         self.kernel_ = self.learned_kernel_.kernel
         return self
 
@@ -217,7 +217,7 @@ class KernelEmbedding(Transformer):
         check_integer("max_passes", self.max_passes)
         check_random_state(self.random_state)
 
-    def told(self) -> dict[str, Any]:
+    def _summary_parts(self) -> dict[str, Any]:
         """The parts of a `Summary`."""
         facts = {
             "kernel": self.kernel_,

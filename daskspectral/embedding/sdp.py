@@ -127,7 +127,7 @@ class SDPEmbedding(Transformer):
         described = ("spectrum_", "rank_", "objective_", "certificates_", "n_passes_", "objectives_", "method_")
         return (*described, "bandwidth_", "extension_", "coverage_", "n_features_in_", *kept)
 
-    parts: ClassVar = {"landmarks": partial(Landmarks, method="cholesky"), "solver": Ascent}
+    _parts: ClassVar = {"landmarks": partial(Landmarks, method="cholesky"), "solver": Ascent}
 
     def __init__(
         self,
@@ -192,7 +192,7 @@ class SDPEmbedding(Transformer):
 
             saved = None
             if checkpoint is not None:
-                params = {k: v for k, v in self.plain_params().items() if k != "solver"} | {"device": device}
+                params = {k: v for k, v in self._plain_params().items() if k != "solver"} | {"device": device}
                 kinds = {"preparation": Preparation, "bandwidth": float, "seed": int}
                 identity = identity_of(snapshot, source, params)
                 saved = Checkpoint.take_up(checkpoint, identity, constants, kinds, table.context.checkpoint_every)
@@ -242,7 +242,7 @@ class SDPEmbedding(Transformer):
             )
         return found * np.sqrt(bounds)[:, None]
 
-    def restored(self) -> Self:
+    def _restored(self) -> Self:
         self.certificates_ = tuple(self.certificates_)
         self.certificate_ = self.certificates_[0]
         self.preparation_ = self.extension_.preparation
@@ -334,7 +334,7 @@ class SDPEmbedding(Transformer):
         self.rank_, self.objective_ = solutions[0].rank, solutions[0].objective
         self.n_passes_ = sum(solution.passes for solution in solutions)
         self.objectives_ = np.concatenate([solution.objectives for solution in solutions])
-        self.restored()
+        self._restored()
         self._warn(found)
 
     def _warn(self, found: Embedded) -> None:
@@ -363,7 +363,7 @@ class SDPEmbedding(Transformer):
                 TrustWarning,
             )
 
-    def told(self) -> dict[str, Any]:
+    def _summary_parts(self) -> dict[str, Any]:
         """The parts of a `Summary`."""
         extension, certificate, variables = self.extension_, self.certificate_, str(self.n_features_in_)
         if extension.preparation.columns is not None:

@@ -19,6 +19,7 @@ import sklearn
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
+from sklearn.utils._metadata_requests import RequestMethod
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import BasisRecipe, Landmarks
@@ -50,6 +51,15 @@ Path = str | os.PathLike[str]
 KEPT = (*LABELS, WARNINGS)  # with any model that has them
 
 
+class _Request(RequestMethod):  # type: ignore[misc]
+    """A method such as `set_fit_request`, with one line of documentation in place of forty."""
+
+    def __get__(self, instance: Any, owner: type) -> Any:
+        found = super().__get__(instance, owner)
+        found.__doc__ = f"Set what meta-estimators pass to `{self.name}`, by scikit-learn's metadata routing."
+        return found
+
+
 class Estimator(Evaluator, BaseEstimator):  # type: ignore[misc]
     """An estimator with scikit-learn's parameters, saved with the attributes that `fitted_attributes` names.
 
@@ -68,33 +78,39 @@ class Estimator(Evaluator, BaseEstimator):  # type: ignore[misc]
         "solver": (Named, Penalised, Cut, Ascent),
         **dict.fromkeys(("u", "d"), Function),
     }
-    parts: ClassVar[Mapping[str, Any]] = {}
+    _parts: ClassVar[Mapping[str, Any]] = {}
     """What None stands for, among the parameters that have parameters of their own."""
 
     feature_names_in_: NDArray[Any]
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name, value in [*vars(cls).items()]:
+            if type(value) is RequestMethod:
+                setattr(cls, name, _Request(value.name, value.keys))
+
     @property
     @abstractmethod
     def fitted_attributes(self) -> tuple[str, ...]:
-        """The attributes that are saved; `restored` makes all others from them."""
+        """The attributes that are saved; `_restored` makes all others from them."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
 
-    def restored(self) -> Self:
+    def _restored(self) -> Self:
         """This estimator with the attributes that follow from the saved attributes."""
         return self
 
-    def told(self) -> dict[str, Any]:
+    def _summary_parts(self) -> dict[str, Any]:
         """The parts of a `Summary`; by default the saved attributes."""
         found = {name: getattr(self, name, None) for name in self.fitted_attributes}
         shown = {name: f"array {v.shape}" if isinstance(v, np.ndarray) else v for name, v in found.items()}
         return {"verdict": "fitted", "facts": {"model": BaseEstimator.__repr__(self), **shown}}
 
     @property
-    def told_attributes(self) -> tuple[str, ...]:
+    def _summary_attributes(self) -> tuple[str, ...]:
         """The attributes that a `Summary` gives as numbers: all that are public."""
         return (*(name for name in self.fitted_attributes if not name.startswith("_")), *PUBLIC)
 
@@ -128,7 +144,7 @@ class Estimator(Evaluator, BaseEstimator):  # type: ignore[misc]
         found = {name: getattr(self, name) for name in (*self.fitted_attributes, *KEPT) if hasattr(self, name)}
         if NAMES in vars(self):
             found[NAMES] = self.feature_names_in_.tolist()
-        return {"params": _as_saved(self.plain_params()), **found}
+        return {"params": _as_saved(self._plain_params()), **found}
 
     @final
     @classmethod
@@ -147,21 +163,27 @@ class Estimator(Evaluator, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 f"a fitted {cls.__name__} does not save {', '.join(strange)}: the file was altered after saving"
             )
-        return estimator.restored()
+        return estimator._restored()
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters by name, if `deep` also those of parts, such as basis__kernel__scale."""
+        found: dict[str, Any] = super().get_params(deep)
+        return found
+
+    def get_metadata_routing(self) -> Any:
+        """Return what meta-estimators pass to methods, by scikit-learn's metadata routing."""
+        return super().get_metadata_routing()
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, of parts too, as basis__kernel__scale=0.5, where None stands for the part's default.
-
-        Raises ValueError for those of a part that is no object.
-        """
+        """Set parameters, of parts too, as basis__kernel__scale=0.5; ValueError for those of a part that has none."""
         own = self.get_params(deep=False)
         for name in params:
             owner, nested, parameter = name.partition("__")
             if not nested or owner not in own:
                 continue
             given = params.get(owner, own[owner])
-            if given is None and owner in self.parts:
-                given = self.parts[owner]()
+            if given is None and owner in self._parts:
+                given = self._parts[owner]()
             elif isinstance(given, str) and given in FUNCTIONS and owner in ("basis", "right_basis"):
                 given = FUNCTIONS[given]()
             if not hasattr(given, "set_params"):
@@ -172,7 +194,7 @@ class Estimator(Evaluator, BaseEstimator):  # type: ignore[misc]
         super().set_params(**params)
         return self
 
-    def plain_params(self) -> dict[str, Any]:
+    def _plain_params(self) -> dict[str, Any]:
         """The constructor's arguments as they are saved: labels of folds, and a generator, as None."""
         params = dict(self.get_params(deep=False))
         for name, value in params.items():
@@ -184,7 +206,7 @@ class Estimator(Evaluator, BaseEstimator):  # type: ignore[misc]
 
     @final
     def _provenance(self) -> dict[str, Any]:
-        return provenance(type(self).__name__, self.plain_params())
+        return provenance(type(self).__name__, self._plain_params())
 
     @final
     def fitted(self) -> Self:
@@ -240,7 +262,7 @@ class MeasuredEstimator(Estimator):
     basis_: Any
     kernel_: Kernel | str | None
 
-    def restored(self) -> Self:
+    def _restored(self) -> Self:
         """This estimator with the functions and the columns of its moments."""
         moments = self.moments_
         self.basis_ = moments.basis
@@ -253,10 +275,10 @@ class MeasuredEstimator(Estimator):
 
     @final
     def fit_moments(self, moments: Moments) -> Self:
-        """Solve moments measured before, by this or another run, with these parameters; no data are touched.
+        """Solve moments measured before, by this or another run, with these parameters; no data are read.
 
-        Raises ValueError for moments that another kind of estimator solves, of another operator, manifold or group than
-        the parameters name, for functions that all vanish, for sums that are not finite, and for weights of sum zero.
+        Raises ValueError for moments of another operator, manifold or group than the parameters name, for functions
+        that all vanish, for sums that are not finite, and for weights of sum zero.
         """
         with remembered(self):
             self._check_moments(moments)
@@ -278,7 +300,7 @@ class MeasuredEstimator(Estimator):
         """Choose the functions, measure and solve."""
 
         def identity(snapshot: Snapshot) -> dict[str, Any]:
-            return identity_of(snapshot, session.source, {**self.plain_params(), "device": session.device})
+            return identity_of(snapshot, session.source, {**self._plain_params(), "device": session.device})
 
         discretisation, moments = session.measured(identity, context.checkpoint, context.checkpoint_every)
         fitted = self._solve(moments)
@@ -287,7 +309,7 @@ class MeasuredEstimator(Estimator):
             own = self.choice_
             self.choice_ = replace(own, candidates=(*own.candidates, *chosen.candidates))
         elif chosen is not None:
-            given = self.given_params()
+            given = self._given_params()
             self.choice_ = replace(chosen, parameters={k: chosen.parameters.get(k, v) for k, v in given.items()})
         return fitted
 
@@ -300,24 +322,20 @@ class MeasuredEstimator(Estimator):
         *,
         sample_weight: Any = None,
     ) -> PassPlan:
-        """The tasks and the peak memory of `fit` on these data, before it starts.
-
-        Nothing is read but metadata, with the indices of shards, and labels of folds; where rows are skipped also what
-        tells which columns of labelled data are empty, and where the number of functions follows from the data, what it
-        follows from.
+        """Return the tasks and the peak memory of `fit` on these data, from their metadata alone if these tell.
 
         Raises ValueError, TypeError or FileNotFoundError for input that cannot work, OSError for a store of which
-        chunks are missing, and MemoryError where the run would not fit.
+        chunks are missing, and MemoryError if the run would not fit.
         """
         fields = {"y": y, "gradients": gradients, "sample_weight": sample_weight}
         with open_table(self, X, RunContext(progress=False, dry_run=True), fits=True, **fields) as table:
             return self._session(table).plan()
 
     @final
-    def given_params(self) -> dict[str, Any]:
+    def _given_params(self) -> dict[str, Any]:
         """The constructor's arguments, sequences as arrays."""
         folds = {} if not hasattr(self, "folds") else {"folds": self.folds}  # labels are data, which files do not keep
-        return {**self.plain_params(), **folds}
+        return {**self._plain_params(), **folds}
 
     def _update_source(self, source: Source, folds: FoldRequest | None) -> Self:
         """Measure the rows of opened data that the fitted moments have not seen, and solve the sum.

@@ -44,7 +44,7 @@ class Evaluator(Registered, ABC):
     n_features_in_: int
 
     @abstractmethod
-    def told(self) -> dict[str, Any]:
+    def _summary_parts(self) -> dict[str, Any]:
         """Return the parts of a `Summary`: `verdict` and `facts`, and `figures`, `details`, `columns` and `of`.
 
         `of` is what the title adds.
@@ -52,7 +52,7 @@ class Evaluator(Registered, ABC):
 
     @property
     @abstractmethod
-    def told_attributes(self) -> tuple[str, ...]:
+    def _summary_attributes(self) -> tuple[str, ...]:
         """The attributes that a summary gives as numbers."""
 
     @abstractmethod

@@ -93,10 +93,10 @@ def summary_of(what: Any) -> Summary:
         verdict = "sums that any solver can take; no model has been made of them here"
         own: dict[str, Any] = {"verdict": verdict, "facts": {**measured_facts(what), "moments": ", ".join(what.arrays)}}
         own["of"] = operator_words(what)
-    elif isinstance(what, Registered) and hasattr(what, "told"):
+    elif isinstance(what, Registered) and hasattr(what, "_summary_parts"):
         if isinstance(what, BaseEstimator):
             check_is_fitted(what)
-        own = what.told()
+        own = what._summary_parts()
     else:
         raise TypeError(f"a fitted model or moments are wanted, not {type(what).__name__}")
     own = {"details": {}, "columns": [], "of": "", "figures": {}} | own
@@ -137,7 +137,7 @@ def _attributes(what: Any, moments: Moments | None) -> dict[str, Any]:
         found |= {"short_trajectories": moments.short_trajectories} if moments.operator.lag else {}
     if isinstance(what, Moments):
         return found | {"moments": sorted(what.arrays)}
-    found |= {name: getattr(what, name, None) for name in what.told_attributes}
+    found |= {name: getattr(what, name, None) for name in what._summary_attributes}
     choice = getattr(what, "choice_", None)
     return found if choice is None else found | {"chosen": choice.chosen}
 

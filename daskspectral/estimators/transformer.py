@@ -34,6 +34,14 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         """The number of columns that `transform` gives, by default one for each number of the spectrum."""
         return len(self.spectrum_)
 
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return the names of the columns of `transform`; `input_features`, if given, must be those of the fit."""
+        return np.asarray(super().get_feature_names_out(input_features))
+
+    def set_output(self, *, transform: str | None = None) -> Any:
+        """Set the container of `transform` and `fit_transform`: "default", "pandas" or "polars"."""
+        return super().set_output(transform=transform)
+
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
         """`fit` with these options, then `transform` of the same rows: invalid ones are NaN with on_invalid="skip"."""
         self._check_frame(X)

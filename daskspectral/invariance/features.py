@@ -103,9 +103,9 @@ class InvariantFeatures(Transformer):
             basis = levels.first if self.n_eigenfunctions is None else levels.of(self.n_eigenfunctions)
             space.advise(basis, levels, asked=self.n_eigenfunctions is not None)
             self.basis_ = basis
-        return self.restored()
+        return self._restored()
 
-    def restored(self) -> Self:
+    def _restored(self) -> Self:
         self.manifold_ = self.basis_.manifold
         self.invariant_dimensions_ = self.basis_.dimensions
         self.n_eigenfunctions_ = int(self.basis_.multiplicities.sum())

@@ -244,9 +244,9 @@ class InvariantRegressor(Regressor):
             self.cv_, self.cv_score_ = held_out.error * unit, held_out.score
             self.cv_score_error_ = held_out.standard_error
         self.moments_ = moments
-        return self.restored()
+        return self._restored()
 
-    def restored(self) -> Self:
+    def _restored(self) -> Self:
         basis = cast(InvariantBasis | EquivariantBasis, self.moments_.basis)
         self.basis_ = basis
         self.manifold_ = basis.manifold
@@ -285,7 +285,7 @@ class InvariantRegressor(Regressor):
         functions = (self.manifold, self.group, self.smoothness, self.n_eigenfunctions, self.output)
         return InvariantSpace(*functions, self.alpha, self.gradient_weight, self.solver)
 
-    def told(self) -> dict[str, Any]:
+    def _summary_parts(self) -> dict[str, Any]:
         """The parts of a `Summary`."""
         basis: InvariantBasis | EquivariantBasis = self.basis_
         kind = "equivariant" if isinstance(basis, EquivariantBasis) else "invariant"

@@ -115,7 +115,7 @@ class HermiteRegressor(Regressor):
            [-0.42]])
     """
 
-    parts: ClassVar = {"basis": Landmarks}
+    _parts: ClassVar = {"basis": Landmarks}
     fitted_attributes = (
         *("moments_", "coef_", "intercept_", "alpha_", "choice_", "cv_", "cv_score_", "cv_curve_", "gcv_"),
         *("gcv_curve_", "rank_", "degrees_of_freedom_"),
@@ -193,7 +193,7 @@ class HermiteRegressor(Regressor):
         )
         coefficients, known = coefficients * operator.unit, vars(self).get("moments_")
         if selection is not None:
-            self.choice_ = selection.with_parameters(self.given_params())
+            self.choice_ = selection.with_parameters(self._given_params())
         elif "choice_" in vars(self) and known is not None and known.fingerprint != moments.fingerprint:
             del self.choice_  # of an earlier fit
         intercept = operator.unit * problem.intercept + (operator.origin or 0.0)
@@ -210,7 +210,7 @@ class HermiteRegressor(Regressor):
             self.cv_curve_ = np.column_stack([fit.alphas, fit.errors.sum(axis=1) * unit])
         self.rank_, self.degrees_of_freedom_ = fit.rank, fit.freedom
         self.moments_ = moments
-        return self.restored()
+        return self._restored()
 
     def _predictor(self) -> tuple[SpanValues, int | None]:
         by_target = self.coef_.reshape(len(self.coef_), -1)
@@ -282,7 +282,7 @@ class HermiteRegressor(Regressor):
         check_number("gradient_weight", self.gradient_weight, NOT_NEGATIVE)
         resolve_ridge_cut(self.rtol, self.dtype)
 
-    def told(self) -> dict[str, Any]:
+    def _summary_parts(self) -> dict[str, Any]:
         """The parts of a `Summary`."""
         moments: Moments = self.moments_
         gradients = "dirichlet" in moments.arrays

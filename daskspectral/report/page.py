@@ -368,7 +368,8 @@ def _provenance(model: Any, summary: Summary, *, about: str | None, settings: st
     tables: dict[str, str | Cells] = {"What was measured": [["name", "value"], *cells]}
     if isinstance(model, Estimator):
         given = {
-            k: repr(v) if not isinstance(v, np.ndarray) else f"array {v.shape}" for k, v in model.plain_params().items()
+            k: repr(v) if not isinstance(v, np.ndarray) else f"array {v.shape}"
+            for k, v in model._plain_params().items()
         }
         tables["Parameters"] = [["parameter", "value"], *([name, given[name][:LONGEST]] for name in sorted(given))]
     if settings:

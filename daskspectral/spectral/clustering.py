@@ -323,12 +323,12 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[misc]
                 TrustWarning,
             )
 
-    def told(self) -> dict[str, Any]:
+    def _summary_parts(self) -> dict[str, Any]:
         """The parts of a `Summary`."""
         shares = [f"{100 * share:.2g}" for share in self.cluster_shares_]
         which = f", of {' and '.join([', '.join(shares[:-1]), shares[-1]])} % of the rows" if len(shares) > 1 else ""
         verdict = f"{self.n_clusters_} cluster{'s' * (self.n_clusters_ > 1)}{which}; normalized cut {self.cut_:.3g}"
-        return super().told() | {"verdict": verdict}
+        return super()._summary_parts() | {"verdict": verdict}
 
 
 def normalized_cut(weights: Any, rows: Array, labels: Labels, count: int) -> float:

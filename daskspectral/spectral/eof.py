@@ -87,11 +87,10 @@ class EOF(SpectralEstimator):
 
     @property
     def pattern_errors_(self) -> Array:
-        """The ends of 95 % intervals of `patterns_.single`, (k, d, 2); NaN without error bars.
+        """The ends (k, d, 2) of 95 % intervals of `patterns_.single`, by leaving out folds; NaN without error bars.
 
-        They follow from leaving out one fold at a time, with the components rotated to those of all rows. Of the
-        components in one group of `groups_` only the span is known, and the intervals are of patterns rotated to the
-        nearest within it. Raises as `patterns_`.
+        Of components in one group of `groups_` only the span is known, and their patterns are rotated to the nearest in
+        it.
         """
         return pattern_errors(self)
 
@@ -99,29 +98,27 @@ class EOF(SpectralEstimator):
         return np.moveaxis(self.pattern_errors_, -1, 0)
 
     def rotated(self, count: int) -> Self:
-        """Rotate the leading components so that each pattern is large in few places (varimax, Kaiser 1958).
+        """Return a fitted model of `count` components rotated so that each pattern is large in few places (varimax).
 
-        The result is a fitted model of `count` functions of variance 1 that remain uncorrelated: their patterns, from
-        eigenvectors times roots of eigenvalues in the weighted columns, have squares of the largest variance over the
-        columns. Its `eigenvalues_` are the variances that each explains, descending, with the sum of those of the
-        components; `rotation_` (count, count) maps the components to them. It has no error bars. `update` finds the
-        components again.
+        Scores have variance 1 and remain uncorrelated; patterns, in the weighted columns, have squares of the largest
+        variance over the columns (Kaiser 1958). `eigenvalues_` are the variances that each explains, descending, of the
+        same sum, and `rotation_` (count, count) maps the components to them. There are no error bars; `update` finds
+        components.
 
-        Raises ValueError for fewer than 2 components or more than there are, and where `patterns_` does.
+        Raises ValueError for fewer than 2 components or more than there are, and as `patterns_`.
         """
         check_integer("count", count, 2, self.fitted().coefficients_.shape[1])
         found: Self = rotated(self, count)
         return found
 
     def significance(self, X: Any, *, surrogates: int = 200, random_state: Any = None) -> Significance:
-        """Compare the components of rows X, in the order of time, with those of red noise (rule N).
+        """Compare the components of rows X, in the order of time, with those of red noise (rule N; Preisendorfer 1988).
 
-        Each of the `surrogates` has columns that are independent AR(1) processes with the lag-one autocorrelations of
-        those of X, scaled to their variances; shares of the variance compare, component by component (Preisendorfer
-        1988; Allen and Smith 1996). X is held in memory.
+        Each of the `surrogates` has columns that are independent AR(1) processes with the lag-one autocorrelations and
+        the variances of those of X, which is held in memory; shares of the variance compare, component by component.
 
-        Raises ValueError for more than 1e8 numbers or fewer than 10 rows, for columns other than those of the fit, and
-        for gaps in the times of rows that have some, or times that do not increase.
+        Raises ValueError for more than 1e8 numbers, fewer than 10 rows, other columns than those of the fit, and times
+        that have gaps or do not increase.
         """
         check_integer("surrogates", surrogates)
         with open_table(self, X) as table:
@@ -130,13 +127,12 @@ class EOF(SpectralEstimator):
     def hilbert(self, X: Any, count: int | None = None) -> xr.Dataset:
         """Return complex components of rows X in the order of time, of patterns that propagate (Hilbert EOFs).
 
-        They are those of the analytic signal x + i H x of columns of mean 0 (Rasmusson and others 1981;
-        `scipy.signal.hilbert`), along all rows at once; `count`, by default as many as were fitted. A Dataset with, by
-        `component`, `variance` (E |score|² of patterns of length 1) with its `_lower` and `_upper` ends from blocks of
-        rows, `trusted`, and `explained_variance_ratio`; complex `<variable>_pattern`, in the dimensions and units of
-        the data, and lazy complex `score` of mean square 1: x + i H x is about Σ score pattern. numpy.abs and
-        numpy.angle are amplitudes and phases. Raises ValueError for rows of several dimensions, for rows that are left
-        out, for moments of a kernel, and for gaps in the times of rows that have some, or times that do not increase.
+        Those of the analytic signal x + i H x of columns of mean 0 (Rasmusson and others 1981), along all rows at once.
+        The Dataset has by `component` (`count`, or as many as were fitted) `variance`, E |score|² of patterns of length
+        1, with `_lower` and `_upper` ends from blocks of rows, `trusted`, `explained_variance_ratio`, complex
+        `<variable>_pattern` in the units of the data, and lazy complex `score` of mean square 1: x + i H x is about Σ
+        score pattern. Raises ValueError for rows of several dimensions, for rows that are left out, for moments of a
+        kernel, and for times that have gaps or do not increase.
         """
         import xarray as xr
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import BasisRecipe, Landmarks
@@ -71,6 +72,8 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
     Classes have the parameters of `SpectralDecomposition` as arguments, or as attributes if they are fixed.
     """
 
+    __metadata_request__inverse_transform: ClassVar = {"F": UNUSED}
+
     operator: Operator | None
     basis: BasisRecipe | str | None = None
     right_basis: BasisRecipe | str | None = None
@@ -84,7 +87,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         **dict.fromkeys(("coefficients_", "left_coefficients_", "support_"), ("function", "component")),
         **dict.fromkeys(("right_coefficients_", "right_support_"), ("right_function", "component")),
     }
-    parts: ClassVar = {"basis": Landmarks, "right_basis": Landmarks, "solver": Penalised}
+    _parts: ClassVar = {"basis": Landmarks, "right_basis": Landmarks, "solver": Penalised}
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in FIXED and name not in self._get_param_names():
@@ -96,11 +99,11 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         return ("moments_", "choice_", *Attributes(self.moments_.operator.solver).names)
 
     @property
-    def told_attributes(self) -> tuple[str, ...]:
+    def _summary_attributes(self) -> tuple[str, ...]:
         names = Attributes(self.solver_)
         return (names.values, names.errors, *COMMON, "kernel_")
 
-    def told(self) -> dict[str, Any]:
+    def _summary_parts(self) -> dict[str, Any]:
         """The parts of a `Summary`."""
         return told(self)
 
@@ -140,8 +143,8 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         operator = checked_operator(self.operator) if learns else self.fitted().moments_.operator
         return operator.lag is None and len(operator.views) == 2
 
-    def restored(self) -> Self:
-        moments = super().restored().moments_
+    def _restored(self) -> Self:
+        moments = super()._restored().moments_
         if moments.right_basis is not None:
             self.right_basis_ = moments.right_basis
         if moments.operator.estimate is not None:
@@ -160,7 +163,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         for name, value in solution.items():
             setattr(self, name, value)
         self.moments_ = moments
-        return self.restored()
+        return self._restored()
 
     def _check_moments(self, moments: Moments) -> None:
         if isinstance(moments.operator, Regression):
@@ -176,7 +179,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         solution = system.solve(solver, count, names=self._column_names, device=device)
         if system.selection is not None:
             fixed = {} if moments.operator.estimate is None else {"operator": moments.operator}
-            solution["choice_"] = system.selection.with_parameters({**self.given_params(), **fixed})
+            solution["choice_"] = system.selection.with_parameters({**self._given_params(), **fixed})
         known = vars(self).get("moments_")
         kept = {"choice_"} if known is not None and known.fingerprint == moments.fingerprint else set()
         return self._with(moments, solution, kept)
@@ -207,27 +210,30 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
     ) -> Self:
         """Measure the moments of X (n, d) in one pass on the active dask scheduler, and solve.
 
-        X is a numpy (also memory-mapped), dask, zarr or xarray array, a data frame of numbers, the path or URL of a
-        zarr array or of data with labels, or `Rows`, which tell how such data are read; a tuple of them, row by row,
-        for an operator between views, fit((x, y)), where fit(x, y) does the same for two; for Transfer one trajectory,
-        or a list of several with lists of weights and fields. `y` is ignored otherwise. Sparse matrices of scipy are
-        made dense in each task, its own rows only.
-
-        Raises ValueError, TypeError, FileNotFoundError or MemoryError for input that cannot work, before any task of
-        the pass is sent; InvalidRowError for the lowest row with NaN or infinity, where these are not to be skipped;
-        OSError for data that are damaged or change meanwhile, or a checkpoint in use.
+        X is an array (numpy, dask, zarr, xarray, scipy.sparse), a data frame, the path or URL of such data, or `Rows`,
+        which say how these are read; a pair, fit((x, y)) or fit(x, y), for an operator between two views of each row;
+        for Transfer a trajectory, or a list of several with lists of weights and fields.
 
         Parameters
         ----------
         sample_weight : array (n,), optional
             Frequency weights: a row of weight 2 counts as two rows.
         checkpoint : str, optional
-            Directory or URL for the sums so far, from which the same call resumes after a stop. One live run at a time
-            writes there; on a device of the same kind the result has the same bits.
+            Directory or URL for the sums so far, from which the same call resumes after a stop, with the same bits on a
+            device of the same kind. One live run at a time writes there.
         checkpoint_every : float
             Seconds between writes of the checkpoint.
         progress : bool, optional
             Show a progress bar; by default on a terminal only.
+
+        Raises
+        ------
+        ValueError, TypeError, FileNotFoundError, MemoryError
+            For input that cannot work, before any task of the pass is sent.
+        InvalidRowError
+            For the lowest row with NaN or infinity, unless such rows are skipped.
+        OSError
+            For data that are damaged or change meanwhile, and for a checkpoint in use.
         """
         context = RunContext(progress, checkpoint, checkpoint_every)
         with open_table(self, X, context, fits=True, y=y, sample_weight=sample_weight) as table:
@@ -269,20 +275,15 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         folds: Any = None,
         progress: bool | None = None,
     ) -> Self:
-        """Fold in rows that were appended to X since it was fitted: the functions stay, and the sums are solved anew.
+        """Fold in rows appended to X since the fit: the functions stay, and the sums are solved again.
 
-        X holds all rows, old and new; for trajectories rows are appended to the last one, and new trajectories after
-        it. Landmarks, scaling and anomalies stay, and functions keep the signs that they had. New rows come to folds as
-        the old ones did; where these are labels, `folds` are the labels of all rows. Linear functions of fewer rows
-        than columns, such as principal components of wide fields, span only these rows: they are made of all rows, and
-        all are summed, as in a fit.
+        X holds all rows, old and new; rows of trajectories follow the last one. Functions keep their signs; `folds` are
+        the labels of all rows if folds are labels. New rows alone are summed if all fields are zarr stores of which no
+        file with rows of the fit was written since (append whole chunks); otherwise, and for linear functions of fewer
+        rows than columns, which are made anew, all rows.
 
-        The new rows alone are summed if all fields are in zarr stores of which no file with rows of the fit was
-        written since, by size and time or etag (append whole chunks). Otherwise, and for arrays that are in memory or
-        dask's, all rows are summed again, with the functions of the fit.
-
-        Raises ValueError where X has no more rows than before, where the first rows are not those of the fit, where
-        the moments were added up from several arrays, and for labels that are missing or new.
+        Raises ValueError if X has no more rows than before or its first rows are not those of the fit, for moments
+        added up from several arrays, and for labels that are missing or new.
         """
         before = self.fitted().moments_
         found = continued_folds(before.folds, folds)
@@ -310,37 +311,27 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
             raise ValueError(f"ridge is for symmetric operators, and {operator.name} is solved by {operator.solver!r}")
 
     def transform(self, X: Any, *, side: str | None = None, **options: Any) -> Any:
-        """Return the eigenfunctions, or left singular functions, at the rows of X.
+        """Return the eigenfunctions, or left singular functions, at the rows of X: (n, k), of unit L²(ρ) norm.
+
+        float64, or complex128 if values are complex; in the container of X: dask for zarr, and an xarray.DataArray for
+        data with labels (`help(daskspectral.guides.fitting)`); a list for a list of trajectories.
 
         Parameters
         ----------
         X : array, frame, path, URL or Rows
-            Rows with the columns of the fit, from which scaling and labels follow; of trajectories also a list of
-            several, with a list of results. Invalid rows raise InvalidRowError, or become NaN with
-            `Rows(X, on_invalid="skip")`. Of a model that was fitted with "pairwise",
-            `Rows(X, on_invalid="pairwise")` fits the functions to the entries that are present by least squares, NaN
-            if these are too few.
+            Rows with the columns of the fit. Invalid rows raise InvalidRowError, or become NaN with `Rows(X,
+            on_invalid="skip")`; "pairwise" uses their entries that are present, after a fit with it.
         side : {"left", "right"}, optional
             "right" for right singular functions, at rows of y if these are other variables; "left" for eigenfunctions
             of the adjoint if values are complex. Others raise ValueError.
         extrapolate : {"nearest", "nan", "raise"}
-            For rows far from those of the fit, at which all kernels at landmarks vanish, or outside the box of a
-            lattice: the values at the nearest landmark or place in the box, or NaN, with an ExtrapolationWarning that
-            counts them, or a ValueError. Functions that do not decay are extrapolated.
+            Where all kernels at landmarks vanish, or outside the box of a lattice: the values at the nearest landmark
+            or place in the box, or NaN, with an ExtrapolationWarning that counts these rows, or a ValueError.
         out : str or path, optional
-            A path or URL for a new zarr group that `xarray.open_zarr` opens, with the values, their coordinates,
-            the values of the spectrum with intervals, and what made it as attributes. It appears whole or not at all,
-            and None is returned. `overwrite=True` replaces an existing one.
+            A path or URL for a new zarr group with the values and their labels, in place of a result. It appears whole
+            or not at all; `overwrite=True` replaces an existing one.
         progress : bool, optional
             Whether to show a bar; None for a bar on a terminal only.
-
-        Returns
-        -------
-        array of shape (n, k)
-            Values of unit L²(ρ) norm, float64, or complex128 if values are complex. numpy for numpy; dask for dask, for
-            zarr arrays and for their paths; an xarray.DataArray with the dimensions and coordinates of the rows for
-            data with labels (xarray, a zarr group, NetCDF), lazy if they are not in memory; a data frame for rows in
-            memory if scikit-learn's `set_output` asks for one.
         """
         self._check_frame(X, options.get("out"))
         check_is_fitted(self)
@@ -358,47 +349,37 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
 
     @property
     def patterns_(self) -> Patterns:
-        """What the columns of X do where a function is large: their regression on the functions of `transform`.
+        """The regression of the columns of X on the functions of `transform`, in the units of X (`Patterns`).
 
-        In the units of X, without its weights by latitude, 0 in columns that were left out; see `Patterns` for the
-        arrays that it holds. Raises ValueError where the pass did not sum what it takes: on a Fourier lattice, and for
-        several views of a row.
+        It is 0 in columns that were left out. Raises ValueError if the pass did not sum what it takes: on a Fourier
+        lattice, and for several views of a row.
         """
         found = patterns_of(self.fitted().moments_, self.coefficients_)
         return found.in_columns(self.preparation_, self.n_features_in_, units_of_columns(self))
 
     @property
     def explained_variance_ratio_(self) -> Array:
-        """Share of the total variance of the columns that each function explains alone, (k,).
-
-        The columns are those that are fitted: standardized and weighted by latitude if the fit's `Rows` say so. With
-        on_invalid="pairwise" their variances are those of the entries that are present. Raises as `patterns_`.
-        """
+        """Shares (k,) of the variance of the fitted columns that each function explains alone; as `patterns_`."""
         return self.patterns_.explained
 
     def to_xarray(self, X: Any = None) -> xr.Dataset:
-        """The model as a Dataset: values with errors, functions, what each explains, and regression maps.
+        """Return the model as a Dataset: values with errors, functions, regression maps, and the functions at rows X.
 
-        Along `component` are the values, with `_lower` and `_upper`, `standard_error`, `held_out`, `group`,
-        `trusted`, `constant`, `function_error`, the `coefficients`, and `explained_variance_ratio`, the share of the
-        variance of all columns that each function explains alone. `<variable>_pattern` is the regression of each
-        variable of the data on each function, in its own dimensions, coordinates and units (`x` for data without
-        labels or name), with `_lower` and `_upper` of EOFs, and `<variable>_mean` its mean. Dimensions
-        and coordinates of the data with a name that the model has too, such as `component`, are called `x_component`.
-        With rows X, `eigenfunction` are the values there, of a pair of views at the first, and of several trajectories
-        one after another with the coordinate `trajectory`. Patterns are missing where
-        the pass did not sum what they take (`patterns_`).
+        Along `component` are the values with `_lower` and `_upper`, `standard_error`, `held_out`, `group`, `trusted`,
+        `constant`, `function_error`, `coefficients` and `explained_variance_ratio`. `<variable>_pattern` and
+        `<variable>_mean` are in the dimensions and units of the data (`x` without names), those of the model's names
+        called `x_component`; `eigenfunction` are values at X, of a pair of views at the first, of several trajectories
+        one after another with the coordinate `trajectory`. Patterns are missing if the pass did not sum what they take
+        (`patterns_`).
         """
         return model_dataset(self.fitted(), X)
 
     def inverse_transform(self, F: Any) -> Any:
-        """The rows X (n, d) that values F (n, k) of the functions tell of: the regression of X on the functions.
+        """Return rows X (n, d) by the least-squares regression of X on the functions, of their values F (n, k).
 
-        By least squares over the rows of the fit, from sums of the same pass; with `Covariance()` and all components it
-        gives X back. Columns that were left out are NaN. A DataArray F (..., component) of a model of labelled data
-        gives these again, in their own dimensions and units: a DataArray, or a Dataset of several variables; of values
-        that `transform` wrote F is `xarray.open_zarr(path).eigenfunction`. Dask arrays and chunked ones give lazy ones.
-        Raises ValueError for F of another shape, and where `patterns_` does.
+        With `Covariance()` and all components it gives X back; columns that were left out are NaN. A DataArray F (...,
+        component) of a model of labelled data gives a DataArray, or a Dataset of several variables, in the dimensions
+        and units of the data; lazily of chunked values. Raises ValueError for another shape, and as `patterns_`.
         """
         if are_trajectories(F):
             return [self.inverse_transform(each) for each in F]
@@ -470,25 +451,18 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         sample_weight: Any = None,
         progress: bool | None = None,
     ) -> float:
-        """How good the first `n_components` functions are on rows X that they were not fitted to; larger is better.
+        """Score the first `n_components` functions on rows X that they were not fitted to; larger is better.
 
-        One pass measures the functions there; `y` is the second view if the operator has two, else ignored.
-        The score is minus the sum of their Ritz values: by min-max at most minus the sum of the least eigenvalues, so
-        that kernels, scales and bases compare. For singular values, and for Transfer, it is VAMP-2, the sum of their
-        squares on the new rows; for generators the sum of the Ritz values' real parts
-        (`help(daskspectral.moments.solution)`). It is -inf for fewer than `n_components` functions, and with a
-        RankWarning where the new rows do not tell them apart. Rows of the fit flatter it.
+        Minus the sum of their Ritz values, at most minus the sum of the least eigenvalues; for singular values and
+        Transfer VAMP-2, the sum of their squares; for generators the sum of their real parts. It compares kernels,
+        scales and bases, and is -inf for fewer functions. `y` is the second view of an operator that has two.
 
-        Raises ValueError for no more rows than functions, and for rows of other columns than those of the fit. `scored`
-        gives the values behind it, too.
+        Raises ValueError for no more rows than functions, and for other columns than those of the fit.
         """
         return self.scored(X, y, sample_weight=sample_weight, progress=progress).score
 
     def scored(self, X: Any, y: Any = None, *, sample_weight: Any = None, progress: bool | None = None) -> SpanScore:
-        """The `score` on rows X with what it is the sum of: the functions' values there, and the number of rows.
-
-        Arguments and errors are those of `score`.
-        """
+        """Return the `score` with the values of the functions on these rows that it is the sum of, and their number."""
         with open_table(self, X, RunContext(progress), y=y, sample_weight=sample_weight) as table:
             return measure_score(self, table.rows, sample_weight=table.sample_weight, progress=progress)
 
@@ -524,7 +498,7 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
     dataset = xr.Dataset(
         found,
         {COMPONENT: np.arange(count), **estimator._coordinates()},
-        attrs=plain(provenance(type(estimator).__name__, estimator.plain_params())),
+        attrs=plain(provenance(type(estimator).__name__, estimator._plain_params())),
     )
     if estimator.moments_.pairs is not None:
         told = "share of negative eigenvalues of the covariances by pairs of columns, which were clipped"

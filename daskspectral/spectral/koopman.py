@@ -126,15 +126,15 @@ class Koopman(Process):
             raise ParameterError("method", "'singular' or 'eigen'", self.method)
         return Transfer(self.lag, self.method, self.center, self.reversible)
 
-    def plain_params(self) -> dict[str, Any]:
-        return {**super().plain_params(), "lag": lags_of(self.lag)}
+    def _plain_params(self) -> dict[str, Any]:
+        return {**super()._plain_params(), "lag": lags_of(self.lag)}
 
     @property
-    def told_attributes(self) -> tuple[str, ...]:
-        return (*super().told_attributes, "dynamic_residuals_", "lags_", "timescales_", "timescale_errors_")
+    def _summary_attributes(self) -> tuple[str, ...]:
+        return (*super()._summary_attributes, "dynamic_residuals_", "lags_", "timescales_", "timescale_errors_")
 
-    def told(self) -> dict[str, Any]:
-        found = super().told()
+    def _summary_parts(self) -> dict[str, Any]:
+        found = super()._summary_parts()
         return {**found, "facts": {**found["facts"], **dynamic_facts(self)}}
 
     @property

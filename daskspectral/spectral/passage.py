@@ -92,9 +92,9 @@ class FirstPassage(ModelFunctions):
     lag: int | None = None
     shares: Array | None = None
     excess: float = 0.0
-    told_attributes = ("both", "sets", "lag", "unit", "shares", "excess")
+    _summary_attributes = ("both", "sets", "lag", "unit", "shares", "excess")
 
-    def told(self) -> dict[str, Any]:
+    def _summary_parts(self) -> dict[str, Any]:
         followed = "" if self.lag is None else f", each row followed for {self.lag} rows at most"
         bars = (
             f"jackknife of {len(self.coefficients) - 1} folds" if len(self.coefficients) > 1 else "none, without folds"

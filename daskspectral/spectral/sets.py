@@ -70,7 +70,7 @@ class MetastableSets(ModelFunctions, SetStatistics):
 
     coefficients: Array
     means: Array | None
-    told_attributes = (
+    _summary_attributes = (
         "lag",
         "unit",
         "probabilities",
@@ -83,7 +83,7 @@ class MetastableSets(ModelFunctions, SetStatistics):
         "borne_out",
     )
 
-    def told(self) -> dict[str, Any]:
+    def _summary_parts(self) -> dict[str, Any]:
         shown = range(self.count if self.count <= SHOWN else SHOWN - 1)
         columns = [
             ["set", *map(str, shown)],
