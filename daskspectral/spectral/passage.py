@@ -77,7 +77,7 @@ class FirstPassage(ModelFunctions):
     >>> import daskspectral as dsp
     >>> x = dsp.datasets.langevin(20_000)
     >>> basis = dsp.basis.Landmarks("gaussian:0.5", 15)
-    >>> model = dsp.Koopman(5, reversible=True, n_components=3, basis=basis, random_state=0).fit(x)
+    >>> model = dsp.Koopman(5, reversible=True, n_components=2, basis=basis, random_state=0).fit(x)
     >>> passage = model.first_passage(x, x[:, 0] < -0.8, x[:, 0] > 0.8)
     >>> passage.committor([[0.0]]).shape  # with its interval
     (1, 3)
