@@ -154,7 +154,7 @@ class LandmarkBasis(Basis):
     @cached_property
     def centred(self) -> Array:
         """Landmarks minus the centre, (p, d)."""
-        found: Array = self.landmarks - self.centre
+        found: Array = self.landmarks - self.centre if self.centre.any() else self.landmarks
         return found
 
     @cached_property

@@ -24,6 +24,7 @@ from daskspectral.errors import Rank, TrustWarning, renumbered, warn_user
 from daskspectral.kernels import Kernel, Linear, Periodic
 from daskspectral.moments.folds import FoldRule, copies_words
 from daskspectral.passes.scale import added
+from daskspectral.passes.wide import RowScores, leading_components
 from daskspectral.solve.problems import NORM_CUT
 
 Array = NDArray[np.floating[Any]]
@@ -161,13 +162,15 @@ class LinearDirections(BasisRecipe):
     """Landmarks of the linear kernel, whose functions are all linear ones on the data, or the leading ones.
 
     `asked` is what a user writes, `size` the number of functions. With `components` the functions include as many
-    principal components, without them all linear functions; `centered` says that a constant is added.
+    principal components, without them all linear functions; `centered` says that a constant is added. Components of
+    fewer rows than columns are those of the Gram matrix `of_rows` (`passes.wide`).
     """
 
     asked: Landmarks
     size: int
     components: int
     centered: bool
+    of_rows: bool = False
 
     @property
     def landmark_recipe(self) -> Landmarks:
@@ -178,6 +181,11 @@ class LinearDirections(BasisRecipe):
 
     def probe(self, sample: Sample) -> Basis:
         return self.asked.probe(sample)
+
+    def scored(self, source: Source) -> tuple[Source, LandmarkBasis, RowScores]:
+        """Return the source, prepared about its mean, the leading components `of_rows`, and the scores of the rows."""
+        source, directions, scores = leading_components(source, self.size, centered=self.centered)
+        return source, LandmarkBasis(Linear(), directions), scores
 
     def build(self, sample: Any, rng: np.random.Generator) -> LandmarkBasis:
         if self.components:

@@ -26,6 +26,7 @@ from daskspectral.engine.sampling import draw_rows
 from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.kernels import Kernel, Linear
 from daskspectral.operators import Operator
+from daskspectral.passes.wide import wide_components
 from daskspectral.solvers import Solving
 
 Array = NDArray[np.floating[Any]]
@@ -132,8 +133,11 @@ class Side:
         if own is not None and own.linear and own.drawn and own.n_landmarks == "auto" and not recipe.vanishes:
             gaps = source.on_invalid == "pairwise"
             least = dimension if gaps else min(source.n, dimension)
-            few = sketched(components)
-            if gaps or least <= MOST_SPANNING:
+            few, one = sketched(components), operator.solver.by_norm and not operator.solver.two_sided
+            if one and components and not gaps and source.n < dimension and source.n <= MOST_SPANNING:
+                size = wide_components(components, source.n)
+                recipe = LinearDirections(own, size, components, self.constant, of_rows=True)
+            elif gaps or least <= MOST_SPANNING:
                 recipe = LinearDirections(own, least, 0, self.constant)
             elif few < least and operator.solver.by_norm and self.constant:
                 recipe = LinearDirections(own, few, components, self.constant)

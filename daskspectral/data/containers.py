@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 Array = NDArray[Any]
 
 
-def _checked_blocks(array: da.Array, what: str) -> da.Array:
-    """The same array in blocks of whole rows, each checked for the shape and dtype that it promises.
+def _dask_reader(array: da.Array, what: str) -> DaskReader:
+    """Return a reader of a dask array in blocks of whole rows, each checked for the shape and dtype that it promises.
 
     Masked entries become NaN, and an array of masked whole numbers float64. Raises ValueError for blocks of unknown
     size. Evaluating a block raises ValueError where its shape is another, and TypeError where it does not hold real
@@ -37,8 +37,8 @@ def _checked_blocks(array: da.Array, what: str) -> da.Array:
         dtype = np.dtype(float)
     meta = np.empty((0,) * array.ndim, dtype)
     checked = da.map_blocks(_checked, array, what=what, promised=dtype, token="checked", dtype=dtype, meta=meta)
-    whole: da.Array = checked.rechunk({axis: -1 for axis in range(1, array.ndim) if len(array.chunks[axis]) > 1})
-    return whole
+    cut = [axis for axis in range(1, array.ndim) if len(array.chunks[axis]) > 1]
+    return DaskReader(checked.rechunk(dict.fromkeys(cut, -1)), tiles=checked if cut == [1] else None)
 
 
 def _checked(block: Any, what: str, promised: np.dtype[Any], block_info: Any = None) -> Array:
@@ -164,7 +164,7 @@ def reader_of(value: Any, what: str) -> Reader:
     if isinstance(value, loaded("xarray.DataArray")):
         value = chunked(value).data
     if isinstance(value, loaded("dask.array.Array")):
-        return DaskReader(_checked_blocks(value, what))
+        return _dask_reader(value, what)
     if is_frame(value):
         return frame_reader(value, what, Wanted())
     if is_sparse(value) and value.ndim == 2:

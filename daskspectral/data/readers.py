@@ -85,6 +85,10 @@ class Reader(ABC):
     def _columns_at(self, places: tuple[int | None, ...]) -> Reader:
         return ColumnsReader(self, places)
 
+    def transposed(self) -> Reader | None:
+        """Return a reader of the columns (d, n); None if reading some of them takes as long as reading all."""
+        return None
+
     @property
     def ndim(self) -> int:
         """The number of dimensions."""
@@ -157,6 +161,9 @@ class ArrayReader(Reader):
         if self.is_sparse or isinstance(self.array, np.memmap):
             return ColumnsReader(self, places)
         return ArrayReader(taken(self.array, places), self.first)
+
+    def transposed(self) -> Reader | None:
+        return None if self.is_sparse or self.first else ArrayReader(np.asarray(self.array).T)
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -235,40 +242,53 @@ class ZarrReader(Reader):
         return {k: v for k, v in super().__getstate__().items() if k != "array"}
 
     def read(self, start: int, stop: int) -> Array:
-        array = self.array
+        return self.read_block(slice(start, stop))
+
+    def transposed(self) -> Reader | None:
+        columns = self.array.chunks[1]
+        return _ZarrColumns(self, columns) if columns < self.shape[1] else None
+
+    def read_block(self, *where: slice) -> Array:
+        """Return the rows, and columns, at these slices."""
+        array, (start, stop) = self.array, (where[0].start, where[0].stop)
         try:
-            rows = np.asarray(array[start:stop])
+            rows = np.asarray(array[where])
         except DAMAGE as error:
             if isinstance(error, AWAY):
                 raise
             raise OSError(f"{self.name} cannot be decoded in rows {start} to {stop}: {error}. Restore it") from error
         if not self.allow_missing:
-            self._check_present(rows, start)
+            self._check_present(rows, where)
         return rows
 
-    def _check_present(self, rows: Array, start: int) -> None:
+    def _check_present(self, rows: Array, where: tuple[slice, ...]) -> None:
         """Raise OSError if a chunk reads as its fill value because this process does not find it."""
         from daskspectral.data.shards import first_absent, smallest_chunk
 
         array, suspects = self.array, []
         unit, fill = smallest_chunk(array, self.name), array.dtype.type(array.fill_value or 0)
-        for index, (along, *behind) in self._parts(start, start + len(rows), unit):
-            part = rows[(slice(along.start - start, along.stop - start), *behind)]
+        for index, place in self._parts(where, unit):
+            part = rows[place]
             if part.size and _is(part.flat[0], fill) and _is(part, fill).all():
                 suspects.append(index)
         if (absent := first_absent(array, self.name, suspects)) is not None:
-            where = f"this process (pid {os.getpid()} on {os.uname().nodename})"
-            raise OSError(f"{absent} is missing for {where}. Restore it; {FILL_MEANT}")
+            here = f"this process (pid {os.getpid()} on {os.uname().nodename})"
+            raise OSError(f"{absent} is missing for {here}. Restore it; {FILL_MEANT}")
 
     def _parts(
-        self, start: int, stop: int, unit: tuple[int, ...]
+        self, where: tuple[slice, ...], unit: tuple[int, ...]
     ) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-        """The places of the chunks, or shards, of the size `unit` that hold these rows, and what they hold of them."""
-        spans = [range(start // unit[0], -(-stop // unit[0]))]
-        spans += [range(-(-n // c)) for n, c in zip(self.shape[1:], unit[1:], strict=True)]
-        for index in product(*spans):
-            first, *behind = (slice(i * c, (i + 1) * c) for i, c in zip(index, unit, strict=True))
-            yield index, (slice(max(first.start, start), min(first.stop, stop)), *behind)
+        """Yield the places of the chunks, or shards, of the size `unit` that hold a block, and what it has of them."""
+        whole = [slice(0, size) for size in self.shape[len(where) :]]
+        sides = [(side.start, side.stop, size) for side, size in zip((*where, *whole), unit, strict=True)]
+        for index in product(*(range(start // size, -(-stop // size)) for start, stop, size in sides)):
+            yield (
+                index,
+                tuple(
+                    slice(max(i * size, start) - start, min((i + 1) * size, stop) - start)
+                    for i, (start, stop, size) in zip(index, sides, strict=True)
+                ),
+            )
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -320,6 +340,25 @@ class _Over(Reader):
 
 
 @dataclass(frozen=True, eq=False)
+class _ZarrColumns(_Over):
+    """The columns (d, n) of a zarr array in chunks of some columns."""
+
+    reader: ZarrReader
+    chunk: int
+
+    @property
+    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+        return self.reader.shape[::-1]
+
+    @property
+    def edges(self) -> Array:
+        return np.append(np.arange(0, self.shape[0], self.chunk), self.shape[0])
+
+    def read(self, start: int, stop: int) -> Array:
+        return self.reader.read_block(slice(0, self.shape[1]), slice(start, stop)).T
+
+
+@dataclass(frozen=True, eq=False)
 class ColumnsReader(_Over):
     """The columns of a reader at some `places`, 0 for None, selected when the rows are read."""
 
@@ -355,12 +394,14 @@ class ColumnsReader(_Over):
 class DaskReader(Reader):
     """A dask array of the user: its blocks are nodes of the run's graph and reach the task as numpy.
 
-    `files` are the zarr arrays that it is read from, where these are known, and `paths` other files.
+    `files` are the zarr arrays that it is read from, where these are known, and `paths` other files. `tiles` is the
+    same array in blocks of some columns, None if it has none.
     """
 
     array: da.Array
     files: tuple[Reader, ...] = ()
     paths: tuple[str, ...] = ()
+    tiles: da.Array | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
@@ -379,7 +420,10 @@ class DaskReader(Reader):
         return np.asarray(self.array[start:stop].compute())
 
     def _columns_at(self, places: tuple[int | None, ...]) -> Reader:
-        return replace(self, array=by_block(partial(taken, places=places), self.array, token="taken"))
+        return replace(self, array=by_block(partial(taken, places=places), self.array, token="taken"), tiles=None)
+
+    def transposed(self) -> Reader | None:
+        return None if self.tiles is None else DaskReader(self.tiles.T.rechunk({1: -1}))
 
     @property
     def identity(self) -> dict[str, Any]:

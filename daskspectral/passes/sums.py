@@ -40,6 +40,7 @@ from daskspectral.operators import Operator
 from daskspectral.operators.laplacian import has_graph
 from daskspectral.passes.folds import FoldRequest, joined_plan
 from daskspectral.passes.selection import Selection
+from daskspectral.passes.wide import RowScores, with_points
 from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
@@ -54,12 +55,14 @@ class Outline:
     """What a plan knows of the functions: p left ones, and q right ones where they differ, else None (`sizes`).
 
     `apart` says that landmarks' own rows are summed apart from the folds. The `basis` is that of both, None before it
-    is known; outlines that are equal but for it have one plan.
+    is known; outlines that are equal but for it have one plan. Functions of `scores` are summed over the scores of
+    rows on so many directions, not over rows.
     """
 
     sizes: tuple[int, int | None]
     apart: bool = False
     basis: Basis | None = field(default=None, compare=False)
+    scores: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +75,8 @@ class Discretisation(Registered):
     penalised solution, and `selection` tells how all of it was chosen. `operator` is the operator with what was
     estimated for it, None where nothing was. `reserved` are the folds that a network was not trained on. Functions that
     are `spanning` are all linear ones on these rows, whose products with the columns follow from the other sums; those
-    that are `of_rows` are combinations of these rows, on either side, so that other rows need other ones.
+    that are `of_rows` are combinations of these rows, on either side, so that other rows need other ones; their values
+    at these rows may be known by `scores`.
     """
 
     expects: ClassVar = {
@@ -83,6 +87,7 @@ class Discretisation(Registered):
         "selection": Selection,
         "operator": Operator,
         "landmark_rows": LandmarkRows,
+        "scores": RowScores,
     }
 
     basis: Basis
@@ -96,12 +101,14 @@ class Discretisation(Registered):
     reserved: tuple[int, ...] = ()
     spanning: bool = False
     of_rows: bool = False
+    scores: RowScores | None = None
 
     @property
     def outline(self) -> Outline:
         """What a plan knows of them."""
         sizes = self.basis.size, None if self.right_basis is None else self.right_basis.size
-        return Outline(sizes, self.landmark_rows == LandmarkRows.APART, self.basis)
+        directions = None if self.scores is None else self.scores.scores.shape[1]
+        return Outline(sizes, self.landmark_rows == LandmarkRows.APART, self.basis, directions)
 
     @property
     def coincidence(self) -> Coincidence | None:
@@ -178,6 +185,8 @@ def plan_sums(
     ValueError for folds that these rows cannot fill.
     """
     (left, right), apart, cost = outline.sizes, outline.apart, None
+    if outline.scores is not None:
+        source = with_points(source, np.broadcast_to(0.0, (source.n, outline.scores)))
     if outline.basis is not None:
         cost = outline.basis.sum_cost(operator.forms, operator.functionals, device)
     p = left if right is None else max(left, right)
@@ -248,7 +257,7 @@ def measure(
     is left or the checkpoint follows another plan, MemoryError where less memory is free than the plan needs, and
     OSError where the data changed meanwhile.
     """
-    basis, fold_rule = discretisation.basis, plan.fold_rule
+    basis, fold_rule, preparation = discretisation.basis, plan.fold_rule, _preparation(source, discretisation, operator)
     run, task = _run_of(source, discretisation, operator, plan, description)
     source, operator, groups = run.source, task.operator, task.groups
     check_memory(released(plan.memory))  # what the landmarks have left of it
@@ -262,6 +271,7 @@ def measure(
     if checkpoint is not None:
         checkpoint.total = total  # its sums are written; those of many folds are large
     order, sample = sums.pop(ORDER), sums.pop(SAMPLE, None)
+    scores = discretisation.scores
     folds = None
     if fold_rule is not None and groups is not None:
         apart = groups.landmarks is not None
@@ -271,13 +281,13 @@ def measure(
     if basis.domain is not None:
         basis.domain.check(source.n - start - total.count - total.skipped, source.n - start)
     return Moments(
-        {name: np.asarray(values) for name, values in sums.items()},
+        {name: np.asarray(values) for name, values in (sums | ({} if scores is None else scores.arrays)).items()},
         total.weight,
         total.count,
         basis,
         operator,
         plan.dtype,
-        _preparation(source, discretisation, operator),
+        preparation,
         discretisation.right_basis,
         folds,
         rows=source.n - start,
@@ -287,7 +297,7 @@ def measure(
         landmark_rows=discretisation.landmark_rows,
         penalty=discretisation.penalty,
         undercut=None if discretisation.selection is None else discretisation.selection.undercut,
-        order=order,
+        order=order if scores is None else scores.order,
         of_rows=discretisation.of_rows,
         sample=sample,
     )
@@ -302,7 +312,11 @@ def _run_of(
 ) -> tuple[Run, SumTask]:
     """The run over the rows of a plan, and what each of its tasks sums."""
     basis, right, operator = discretisation.basis, discretisation.right_basis, discretisation.operator or operator
-    source = discretisation.prepared(source, operator)
+    if discretisation.scores is None:
+        source = discretisation.prepared(source, operator)
+    else:
+        source = with_points(source, discretisation.scores.scores)
+        basis = discretisation.scores.basis(basis)
     rows, fold_rule, dtype, device = discretisation.landmark_rows, plan.fold_rule, plan.dtype, plan.device
     touching = None if rows == LandmarkRows.KEPT else discretisation.coincidence
     apart = touching if rows == LandmarkRows.APART and fold_rule is not None else None

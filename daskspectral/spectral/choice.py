@@ -10,7 +10,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import BasisRecipe, CentroidBasis, Landmarks, NearestCentroids, NetworkBasis, NeuralBasis
+from daskspectral.basis import Basis, BasisRecipe, CentroidBasis, Landmarks, NearestCentroids, NetworkBasis, NeuralBasis
 from daskspectral.basis.names import named
 from daskspectral.basis.role import Role
 from daskspectral.choosing.networks import reserved_folds, rounds_of, train
@@ -30,6 +30,7 @@ from daskspectral.passes.scale import centered, standardized
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import FoldRuleOf, Kept
 from daskspectral.passes.sums import CHANCE, MOST_APART, MOST_DROPPED, Discretisation, Outline
+from daskspectral.passes.wide import RowScores, wide_bytes
 from daskspectral.solvers import Penalised, solving
 
 MOST_PAIRED = 4000
@@ -66,13 +67,18 @@ class Choice(Open):
         if self.automatic:
             return pilot_bytes(source, self.operator, max(left, right or 0))
         return sum(
-            24 * side.count * source.dimension_at(side.view) for side in self.sides if side.directions is not None
+            wide_bytes(source, side.count)
+            if side.directions.of_rows
+            else 24 * side.count * source.dimension_at(side.view)
+            for side in self.sides
+            if side.directions is not None
         )
 
     def outline(self, source: Source) -> Outline:
         """What a plan knows of the functions, as far as metadata tell."""
         apart = self.landmark_rows(source, self.left.size - self.left.constant) == LandmarkRows.APART
-        return Outline(self.sizes, apart, self.left.probe(source, self.operator))
+        probe, own = self.left.probe(source, self.operator), self.left.directions
+        return Outline(self.sizes, apart, probe, None if own is None or not own.of_rows else own.size)
 
     def landmark_rows(self, source: Source, size: int) -> LandmarkRows:
         """What is done with rows that coincide with the `size` left landmarks, as far as their number tells.
@@ -142,7 +148,8 @@ class Choice(Open):
         A network is trained on rows of folds that are not reserved by the `fold_rule` of the pass; its state is `kept`.
         """
         source, rng, choice = standardized(source), np.random.default_rng(random_state), self
-        source, units = centered(source, self._movable(source))
+        of_rows = self.left.directions is not None and self.left.directions.of_rows  # about their mean in any case
+        source, units = centered(source, [] if of_rows else self._movable(source))
         if self.operator.solver.by_norm and self.left.spanning:
             self._check_squares(units)
         places = (side.view if side.view in source.apart else "x" for side in self.sides)
@@ -212,14 +219,22 @@ class Choice(Open):
                 networks.extend(train(recipe, other, rounds, source, self.operator, **options))
             return cast(NetworkBasis, networks.pop(0))
 
-        basis, again = left.choose(source, rng, self.operator, fold_rule=fold_rule, train=trained)
+        scores: RowScores | None = None
+        if left.directions is not None and left.directions.of_rows:
+            source, directions, scores = left.directions.scored(source)
+            basis: Basis = left.completed(directions)
+            again: BasisRecipe | None = left.directions.asked
+        else:
+            basis, again = left.choose(source, rng, self.operator, fold_rule=fold_rule, train=trained)
         if left.recipe.after_pass:
             return Discretisation(basis, source.preparation)
         penalty = self.solver.resolved(1.0)
         chosen: dict[str, Any] = {} if penalty is None else {"solver": Penalised(penalty)}
         of_rows = left.of_rows(basis)
         spanning = of_rows or (left.spanning and source.on_invalid == "pairwise")
-        found = Discretisation(basis, source.preparation, penalty=penalty, spanning=spanning, of_rows=of_rows)
+        found = Discretisation(
+            basis, source.preparation, penalty=penalty, spanning=spanning, of_rows=of_rows, scores=scores
+        )
         if again is not None:
             chosen["basis"] = again
             treatment = self.landmark_rows(source, basis.size - left.constant)

@@ -1,6 +1,6 @@
 """Beside the tools that people know, on the same data in the same form: lines of code, seconds, memory, the answer.
 
-Empirical orthogonal functions of a gridded field in a zarr group (xeofs 3); slow modes of a trajectory, by default and
+Empirical orthogonal functions of a gridded field in a zarr group, and of fewer rows than columns (xeofs 3); slow modes of a trajectory, by default and
 with functions that are given (deeptime 0.4.5); clusters of ten tables, by the adjusted Rand index, features of a table
 of which half of the labels are known, and a first fit of a few thousand rows (scikit-learn); and the import alone. Each
 side is the program that its own documentation would have one write, with its defaults: it is shown by --show, its lines
@@ -79,6 +79,17 @@ def rows(count: int, given: str = "") -> dict[str, str]:
     return {"daskspectral": ours, "scikit-learn": theirs}
 
 
+def wide(n_rows: int, n_columns: int) -> dict[str, str]:
+    """Return both sides of principal components of fewer rows than columns."""
+    read = f'x = np.load(f"{{folder}}/wide.npy")[:{n_rows}, :{n_columns}]\n'
+    ours = f"{OURS}{read}model = dsp.EOF(10).fit(x)\nanswer = model.eigenvalues_[:4].tolist()\n"
+    theirs = f"""{XEOFS}{read}x = xr.DataArray(x, dims=("time", "place"))
+model = xeofs.single.EOF(n_modes=10).fit(x, dim="time")
+answer = model.explained_variance().values[:4].tolist()
+"""
+    return {"daskspectral": ours, "xeofs": theirs}
+
+
 def slow(given: str) -> dict[str, str]:
     """Return both sides of slow modes, with these arguments here."""
     read = 'x = np.load(f"{folder}/pair.npy")\n'
@@ -120,6 +131,7 @@ TASKS = {
     **{f"clusters of {name}": clusters(name, count) for name, count in CLUSTERS.items()},
     "slow modes": slow(""),
     "slow modes, monomials": slow("basis=dsp.basis.MonomialBasis(2, 3)"),
+    **{f"wide field, {n} x {d}": wide(n, d) for n, d in ((480, 2000), (1000, 5000), (1200, 10_000))},
     "field": {
         "daskspectral": f"""{OURS}model = dsp.EOF(4)
 model.fit(dsp.Rows(f"{{folder}}/field.zarr", sample_dims=("time",), latitude="lat", on_invalid="skip"))
@@ -154,7 +166,9 @@ def write_data(folder: Path, months: int) -> None:
     field = xr.DataArray(values.astype("float32"), {"time": time, "lat": lat, "lon": lon}, ("time", "lat", "lon"))
     field.to_dataset(name="t").chunk(time=200).to_zarr(folder / "field.zarr", mode="w", zarr_format=2)
     pair = [lfilter([1], [1, -a], rng.standard_normal(100_000) * np.sqrt(1 - a * a)) for a in (0.95, 0.8)]
+    scores = rng.standard_normal((1200, 30)) * 8 * np.exp(-np.arange(30) / 6)
     tables = {
+        "wide": scores @ rng.standard_normal((30, 10_000)) + rng.standard_normal((1200, 10_000)),
         "normal": rng.standard_normal((10_000, 2)),
         "pair": np.stack(pair, axis=1),
     }

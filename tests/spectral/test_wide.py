@@ -1,18 +1,21 @@
-"""More columns than rows: orthonormal directions of the rows give what all columns give."""
+"""More columns than rows: directions of the rows give what all columns give."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import dask
+import dask.array as da
 import numpy as np
 import pytest
 import xarray as xr
+import zarr
 from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis, Landmarks
 from daskspectral.choosing import landmarks, side
-from daskspectral.errors import RankWarning
+from daskspectral.errors import InvalidRowError, RankWarning
 from daskspectral.kernels import Linear
 from daskspectral.moments.attributes import Attributes
 from daskspectral.operators import Covariance, Cross, Laplacian
@@ -20,7 +23,9 @@ from tests.common import assert_close, reloaded
 
 N, D = 130, 170
 RNG = np.random.default_rng(0)
-X = RNG.standard_normal((N, 5)) * [6, 5, 4, 3, 2] @ RNG.standard_normal((5, D)) + 0.3 * RNG.standard_normal((N, D)) + 10
+SCALES = np.append([6, 5, 4, 3, 2], np.full(30, 0.3))
+X = RNG.standard_normal((N, 35)) * SCALES @ RNG.standard_normal((35, D)) + 10  # of no more rank than components kept
+NOISY = X + RNG.standard_normal((N, D))
 WEIGHTS = RNG.integers(1, 4, N).astype(float)
 GRID = {"lat": np.linspace(-80, 80, 10), "lon": np.arange(17.0)}
 FIELD = xr.DataArray(X.reshape(N, 10, 17), {"time": np.arange(N), **GRID}, ("time", "lat", "lon"), name="t")
@@ -180,3 +185,64 @@ def test_leading_directions_of_many_rows_and_columns(
     first = components().fit(x[:100], sample_weight=None if weights is None else weights[:100])
     assert first.moments_.of_rows
     assert_close(first.update(x, sample_weight=weights).eigenvalues_, wanted.eigenvalues_, 1e-9)
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weights"])
+def test_values_are_those_of_an_svd_and_folds_nearly_those_of_all_columns(weights: Any) -> None:
+    """Folds are solved in the leading 40 components of all rows, which moves their values by second order."""
+    found = components().fit(NOISY, sample_weight=weights)
+    assert found.basis_.size == 1 + 40
+    w = np.ones(N) if weights is None else weights
+    rows = np.sqrt(w / w.sum())[:, None] * (NOISY - np.average(NOISY, axis=0, weights=w))
+    assert_close(found.eigenvalues_, np.linalg.svd(rows, compute_uv=False)[:4] ** 2, 1e-12)
+    wanted = components(all_columns(True)).fit(NOISY, sample_weight=weights)
+    for name in ERRORS:
+        np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=2e-3)
+
+
+SOURCES: dict[str, Any] = {
+    "rows": lambda path: stored(path, (40, D)),
+    "columns": lambda path: stored(path, (N, 30)),
+    "tiles": lambda path: stored(path, (50, 64)),
+    "dask rows": lambda path: da.from_array(HOLES, chunks=(40, -1)),
+    "dask columns": lambda path: da.from_array(HOLES, chunks=(-1, 30)),
+    "dask tiles": lambda path: da.from_array(HOLES, chunks=(50, 64)),
+    "float32": lambda path: HOLES.astype("float32"),
+}
+
+
+def stored(path: Any, chunks: tuple[int, int]) -> str:
+    """Return the path of a zarr array of the rows with gaps."""
+    array = zarr.create_array(str(path / "x.zarr"), shape=(N, D), chunks=chunks, dtype="float64")
+    array[...] = HOLES
+    return str(path / "x.zarr")
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_rows_in_any_container_and_chunks_give_the_same(name: str, tmp_path: Any) -> None:
+    columns = [7, *range(20, D - 4), 3]
+    data = SOURCES[name](tmp_path)
+    wanted = components().fit(dsp.Rows(HOLES, columns=columns, on_invalid="skip"), sample_weight=WEIGHTS)
+    found = components().fit(dsp.Rows(data, columns=columns, on_invalid="skip"), sample_weight=WEIGHTS)
+    close = 1e-5 if name == "float32" else 1e-11
+    assert_close(found.eigenvalues_, wanted.eigenvalues_, close)
+    assert_close(found.held_out_, wanted.held_out_, close)
+    assert_close(found.patterns_.single, wanted.patterns_.single, close)
+    assert_close(found.transform(X[:5]), wanted.transform(X[:5]), close)
+    assert found.moments_.skipped == 1  # the other has its gap in a column that is left out
+    with pytest.raises(InvalidRowError, match="column 5") as raised:
+        components().fit(data)
+    assert (raised.value.row, raised.value.column) == (3, 5)
+
+
+@pytest.mark.parametrize("name", ["rows", "columns", "dask columns"])
+def test_the_same_bits_on_any_scheduler(name: str, tmp_path: Any, small_tasks: Any, scheduling: Any) -> None:
+    data = dsp.Rows(SOURCES[name](tmp_path), on_invalid="skip")
+    with dask.config.set(scheduler="synchronous"):
+        wanted = components().fit(data)
+    for other in ("threads 3", "cluster"):
+        with scheduling(other):
+            found = components().fit(data)
+        np.testing.assert_array_equal(found.eigenvalues_, wanted.eigenvalues_)
+        np.testing.assert_array_equal(found.basis_.parts[-1].landmarks, wanted.basis_.parts[-1].landmarks)
+        np.testing.assert_array_equal(found.eigenvalue_errors_, wanted.eigenvalue_errors_)
