@@ -28,8 +28,8 @@ chunks); otherwise, and of arrays in memory or of dask, it sums all rows again. 
 functions, of fewer rows than columns are an exception: they span these rows only, so that `update` makes them of all
 rows, and their moments do not add.
 
-Fields of up to 2000 rows and more columns are summed over blocks of columns, as the Gram matrix of rows, twice: chunks of
-all times at some places (zarr, dask) are read as they are, and of others all rows are held in memory. A checkpoint
+Fields of up to 2000 rows and more columns are summed over blocks of columns, as the Gram matrix of rows, twice: chunks
+of all times at some places (zarr, dask) are read as they are, and of others all rows are held in memory. A checkpoint
 starts after these two passes, which a stopped run repeats.
 
 >>> import tempfile
