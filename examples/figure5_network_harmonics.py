@@ -33,6 +33,7 @@ from daskspectral.basis import NetworkBasis, NeuralBasis
 from daskspectral.manifolds import Sphere
 from daskspectral.neural import Loss
 from daskspectral.operators import Laplacian
+from daskspectral.operators.base import with_derived
 
 PICTURE, STATE = "figure5_network_harmonics.png", "figure5_network_harmonics.npz"
 PAPER, HIDDEN, OUTPUTS = (200, 200, 2000, 200), (64, 64), 16
@@ -100,7 +101,7 @@ def train(basis: NetworkBasis, steps: int, kept: Path) -> NetworkBasis:
 
     for number in range(first, steps):
         x = sphere(BATCH, [2, number])
-        fields = {"x": x, **OPERATOR.derived_fields({"x": x})}
+        fields = with_derived(OPERATOR, {"x": x})
         fields = {name: np.asarray(v, "float32") for name, v in fields.items()}
         variables, moving, value = step(variables, moving, fields)
         losses.append(float(value))

@@ -183,7 +183,7 @@ def check(case: tuple[Any, Fields, float], name: str, move: Move, dtype: str) ->
         power = 0  # the norm has the units of the functions
     if move.origin and any(isinstance(operator, kind) and name in names for kind, names in ROOTED):
         pytest.skip("depends on the origin, as is documented")
-    if operator.exponent and name in ("linear", *POLYNOMIAL):
+    if operator.density and name in ("linear", *POLYNOMIAL):
         pytest.skip("a density holds the points where they are, and these functions take no center")
     if (name, dtype) == ("kernel and monomials", "float32"):
         pytest.skip("more functions than float32 tells apart, from any origin")

@@ -19,6 +19,8 @@ from daskspectral.modes import nufft
 from daskspectral.modes.matrices import weights_of
 from daskspectral.modes.sums import best_method
 from daskspectral.operators import Operator
+from daskspectral.operators.base import derivative_orders
+from daskspectral.operators.paired import of_trajectories
 from daskspectral.passes.scale import Extent, extent_of
 
 Array = NDArray[np.floating[Any]]
@@ -43,7 +45,7 @@ def boxed(recipe: FourierBasis, source: Source, operator: Operator, rng: np.rand
     lattice = recipe.lattice(d, box)
     narrow, wide = int(lattice.period.argmin()), int(lattice.period.argmax())
     ratio = lattice.period[wide] / lattice.period[narrow]
-    if operator.derivative_order and ratio > MOST_UNEVEN:
+    if any(derivative_orders(operator)) and ratio > MOST_UNEVEN:
         raise ValueError(
             f"{source.column_name(wide)} is {ratio:.1g} times as wide as {source.column_name(narrow)}, and squares of "
             "slopes have no digits in common. Bring the columns to like units, or choose some by columns=."
@@ -102,7 +104,7 @@ def check_modes(operator: Operator, dimension: int) -> None:
 
 def has_modes(operator: Operator) -> bool:
     """Return whether an operator takes functions at one point alone, so that their products are modes of the data."""
-    return operator.views == ("x",) and operator.lag is None
+    return operator.views == ("x",) and not of_trajectories(operator)
 
 
 def _interval(axis: int, extent: Extent, source: Source) -> Interval:

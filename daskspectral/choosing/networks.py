@@ -19,6 +19,7 @@ from daskspectral.moments.folds import FOLD, FoldRule, mixed
 from daskspectral.moments.measure import block_of
 from daskspectral.neural import Loss, Networks, Trainer, optax
 from daskspectral.operators import Operator
+from daskspectral.operators.base import derivative_orders
 from daskspectral.passes.session import Kept
 from daskspectral.workspace import Workspace
 
@@ -140,7 +141,7 @@ def train(
     first, shared = draw(0), loss.two_sided and right is None
 
     def started(recipe: NeuralBasis, view: str, number: int, seed: int) -> NetworkBasis:
-        points, metric = first.only(~first.held)[view], judge.derivative_order > 0
+        points, metric = first.only(~first.held)[view], any(derivative_orders(judge))
         return recipe.initialized(points, number, seed, metric=metric)
 
     networks = Networks(

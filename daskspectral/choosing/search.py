@@ -55,6 +55,7 @@ from daskspectral.moments.lattice import UnresolvedError
 from daskspectral.moments.problem import GalerkinProblem
 from daskspectral.moments.trial import Split, Trial, half_splits, merged
 from daskspectral.operators import Laplacian, Operator
+from daskspectral.operators.base import derivative_orders
 from daskspectral.passes.selection import Candidate, Selection
 from daskspectral.solve.ritz import SMALL
 from daskspectral.solvers import Penalised
@@ -197,7 +198,7 @@ class LandmarkSearch:
     def slopes(self) -> bool:
         """Whether gradients of functions in the space of the data count."""
         own, operator = self.open.left.landmarks, self.operator
-        still = operator.derivative_order == 0 or self.right is not None
+        still = not any(derivative_orders(operator)) or self.right is not None
         still |= isinstance(operator, Laplacian) and operator.manifold is not None
         return own is not None and own.periods is None and not still
 
@@ -213,7 +214,7 @@ class LandmarkSearch:
     def metrics(self) -> bool:
         """Whether metrics may be learned."""
         own = self.open.left.landmarks
-        return self.slopes and self.operator.derivative_order == 1 and own is not None and own.kernel == "auto"
+        return self.slopes and max(derivative_orders(self.operator)) == 1 and own is not None and own.kernel == "auto"
 
     @property
     def leading(self) -> SideFunctions:
@@ -561,7 +562,7 @@ def _search(pilot: Pilot, wanted: Open, rng: np.random.Generator) -> LandmarkSea
 
     def functions(side: Side) -> SideFunctions:
         own, periods = side.landmarks, None if side.landmarks is None else side.periods_in(pilot.source, operator)
-        kernels = () if own is None else families_of(own.kernel, operator.derivative_order, periods)
+        kernels = () if own is None else families_of(own.kernel, max(derivative_orders(operator)), periods)
         return SideFunctions(side, [drawn(side, kernel) for kernel in kernels])
 
     left, right = functions(wanted.left), None if wanted.right is None else functions(wanted.right)

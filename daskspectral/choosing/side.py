@@ -26,6 +26,7 @@ from daskspectral.engine.sampling import draw_rows
 from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.kernels import Kernel, Linear
 from daskspectral.operators import Operator
+from daskspectral.operators.laplacian import periods_of_space
 from daskspectral.passes.wide import wide_components
 from daskspectral.solvers import Solving
 
@@ -188,9 +189,10 @@ class Side:
         """
         own = None if self.landmarks is None else self.landmarks.periods
         given = None if own is None else periods_of(own, source, self.view)
-        if given is not None and operator.periods is not None and operator.periods != given:
-            raise ValueError(f"{operator} has the periods {operator.periods}, got periods={given}. Give them once.")
-        return operator.periods if given is None else given
+        of_space = periods_of_space(operator)
+        if given is not None and of_space is not None and of_space != given:
+            raise ValueError(f"{operator} has the periods {of_space}, got periods={given}. Give them once.")
+        return of_space if given is None else given
 
     def completed(self, basis: Basis) -> Basis:
         """Return the basis with the constant function before it, if that is added."""

@@ -30,6 +30,7 @@ from daskspectral.kernels import parse as parse_kernel
 from daskspectral.manifolds.names import parse_manifold
 from daskspectral.operators import Operator
 from daskspectral.operators.names import parse as parse_operator
+from daskspectral.operators.paired import of_trajectories
 from daskspectral.passes.sums import PassPlan
 from daskspectral.solvers import Cut, Penalised
 from daskspectral.spectral.estimator import SpectralEstimator
@@ -124,9 +125,9 @@ def operator_of(options: Mapping[str, Any], dimension: int) -> Operator:
     if head == "transfer" and not words and options["lag"] is None:
         raise click.UsageError("--operator transfer needs --lag, the rows or the time from a state to its future")
     found = parse_operator(text, **read)
-    if options["trajectories"] and found.lag is None:
+    if options["trajectories"] and not of_trajectories(found):
         raise click.UsageError(f"--trajectory is for --operator transfer, and {text} reads rows one by one")
-    if len(options["views"]) != (0 if found.lag is not None else len(found.views) - 1):
+    if len(options["views"]) != (0 if of_trajectories(found) else len(found.views) - 1):
         raise click.UsageError(f"--operator {text} has {len(found.views) - 1} --view; {len(options['views'])} given")
     fields = fields_of(options)
     if wrong := sorted(fields.keys() ^ found.data_fields):

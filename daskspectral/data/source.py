@@ -7,7 +7,7 @@ import itertools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,8 @@ from daskspectral.data.readers import ArrayReader, DaskReader, JoinedReader, Rea
 from daskspectral.data.rows import OpenedRows, Rows
 from daskspectral.data.times import Clock, RowTimes, runs
 from daskspectral.errors import column_name
+from daskspectral.operators.base import check_given
+from daskspectral.operators.paired import of_trajectories
 from daskspectral.registry import Registered
 from daskspectral.validation import loaded
 
@@ -438,17 +440,17 @@ def in_rows(operator: Operator, rows: Rows) -> Operator:
 
     Raises as `lag_in_rows`.
     """
-    if operator.lag is None:
+    if not of_trajectories(operator):
         return operator
-    found: Any = operator
+    found = operator
     if isinstance(found.first_lag, str):
         found = found.in_rows(lag_in_rows(found.first_lag, rows.data))
     if found.briefer is None:
-        return cast("Operator", found)
+        return found
     lengths = np.array([reader.shape[0] for reader in _trajectories(rows.data)])
     pairs, longest = np.maximum(lengths - found.first_lag, 0), max(found.shifts.values())
     lost = pairs[lengths <= longest].sum() > MOST_LOST * pairs.sum()
-    return cast("Operator", found.briefer if lost else found)
+    return found.briefer if lost else found
 
 
 def _check_clock(clock: Clock, pairs: Sequence[Pairs], longest: int, several: bool) -> None:
@@ -568,9 +570,9 @@ def open_data(
     X, own = rows.data, {"weight": weight, "fold": fold}
     given = {name: value for name, value in (rows.fields or {}).items() if value is not None}
     if given.keys() != operator.data_fields:
-        operator.check_fields(dict.fromkeys(given, ()), 0)  # says which are missing or unknown
+        check_given(operator, given)
     views, apart = operator.views, operator.own_right_basis
-    if operator.lag is not None:
+    if of_trajectories(operator):
         further = {view: operator.shifts[view] for view in views[1:]}
         source = open_trajectories(
             rows, operator.shifts["future"], further=further, fields={**own, **given}, progress=progress
@@ -585,8 +587,8 @@ def open_data(
         right = {operator.right_view: others.pop(operator.right_view)} if apart else {}
         shared: dict[str, Any] = {"fields": given, "gaps": operator.takes_gaps, "progress": progress}
         source = open_source(rows, views=others, apart=right, **shared, **own)
-    operator.check(source.dimension, source.dimension_at(operator.right_view) if apart else None)
-    operator.check_fields({name: source.readers[name].shape[1:] for name in given}, source.dimension)
+    shapes = {name: source.readers[name].shape[1:] for name in given}
+    operator.check(shapes, source.dimension, source.dimension_at(operator.right_view) if apart else None)
     return source
 
 

@@ -39,6 +39,7 @@ from daskspectral.manifolds import Manifold
 from daskspectral.moments import Moments
 from daskspectral.moments.trust import advise_reach
 from daskspectral.operators import Operator
+from daskspectral.operators.paired import of_trajectories
 from daskspectral.passes.folds import FoldRequest, checked_folds, saved_folds
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import Session, check_appended, measured_further
@@ -219,7 +220,7 @@ class Estimator(Evaluator, BaseEstimator):  # type: ignore[misc]
         """Rows with the columns of the fit, whose scaling follows from the model; arrays have as many columns."""
         self._check_as_fitted(rows)
         operator = self.moments_.operator if "moments_" in vars(self) else None
-        single = operator is None or (operator.lag is None and len(operator.views) == 1)
+        single = operator is None or (not of_trajectories(operator) and len(operator.views) == 1)
         fitted = vars(self).get("preparation_") or Preparation()
         data = self._like_fit(rows.data) if single else rows.data
         return replace(rows, data=data, columns=fitted.columns, standardize=False)

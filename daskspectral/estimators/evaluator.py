@@ -24,6 +24,7 @@ from daskspectral.data.writing import refuse_existing, refuse_input
 from daskspectral.errors import InvalidRowError
 from daskspectral.estimators.reading import aligned, names_of, refuse_names, stacked_as, tell_column, wanted_columns
 from daskspectral.estimators.summary import summary_of
+from daskspectral.operators.paired import of_trajectories
 from daskspectral.passes.apply import Result, RowFunction, apply_rows
 from daskspectral.passes.parameters import EXTRAPOLATE
 from daskspectral.registry import Registered, Trusted
@@ -219,7 +220,7 @@ class ModelFunctions(Evaluator):
         """Return functions of the columns of a fitted estimator, with the further `fields` of this class."""
         labels = {name: vars(model).get(name) for name in ("layout_", "columns_")}
         fitted = {"n_features_in_": model.n_features_in_, "preparation_": model.preparation_, "device": model.device}
-        unit = "time of the generator" if model.moments_.operator.lag is None else "rows"
+        unit = "rows" if of_trajectories(model.moments_.operator) else "time of the generator"
         return cls(basis=basis, model=model._provenance(), unit=unit, **labels, **fitted, **fields)
 
     def _provenance(self) -> dict[str, Any]:

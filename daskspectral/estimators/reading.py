@@ -22,6 +22,7 @@ from daskspectral.data.readers import ArrayReader, DaskReader, Reader, ZarrReade
 from daskspectral.data.rows import OpenedRows, Rows
 from daskspectral.data.source import is_several
 from daskspectral.errors import InvalidRowError, warn_user
+from daskspectral.operators.paired import of_trajectories
 from daskspectral.passes.scale import with_baseline
 from daskspectral.validation import loaded
 
@@ -244,7 +245,7 @@ class Reading:
         if not X or not isinstance(X[0], (str, os.PathLike, labelled)):
             return None
         operator = getattr(self.estimator, "operator", None)
-        if operator is not None and operator.lag is None and len(operator.views) > 1:
+        if operator is not None and not of_trajectories(operator) and len(operator.views) > 1:
             return self._lay_views(X, operator.own_right_basis)
         return self._lay_trajectories(X)
 

@@ -18,6 +18,8 @@ from daskspectral.basis import Basis
 from daskspectral.estimators.records import WARNINGS
 from daskspectral.kernels import Kernel
 from daskspectral.moments import Moments
+from daskspectral.operators.density import estimate_of
+from daskspectral.operators.paired import of_trajectories
 from daskspectral.passes.selection import shortened
 from daskspectral.registry import Registered
 
@@ -134,7 +136,7 @@ def _attributes(what: Any, moments: Moments | None) -> dict[str, Any]:
         numbers = {"rows": moments.count, "skipped": moments.skipped, "weight": float(moments.weight)}
         found = {"operator": repr(moments.operator), **numbers, "dtype": moments.dtype, "functions": moments.basis.size}
         found |= {"columns": moments.basis.dimension, "fingerprint": moments.fingerprint}
-        found |= {"short_trajectories": moments.short_trajectories} if moments.operator.lag else {}
+        found |= {"short_trajectories": moments.short_trajectories} if of_trajectories(moments.operator) else {}
     if isinstance(what, Moments):
         return found | {"moments": sorted(what.arrays)}
     found |= {name: getattr(what, name, None) for name in what._summary_attributes}
@@ -174,7 +176,7 @@ def measured_facts(moments: Moments) -> dict[str, Any]:
     for name, basis in {"basis": moments.basis, "right basis": moments.right_basis}.items():
         if basis is not None:
             facts[name] = f"{shortened(basis.description)}: {basis.size} functions of {basis.dimension} variables"
-    density = moments.operator.estimate
+    density = estimate_of(moments.operator.density)
     if density is not None:
         centres = f"{len(density.centres)} centres, bandwidth {density.bandwidth:.3g}"
         facts["density"] = f"{centres}; clipped below for {100 * density.clipped:.2g} % of the rows"

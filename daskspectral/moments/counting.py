@@ -23,6 +23,7 @@ from daskspectral.basis import Basis
 from daskspectral.errors import WeightWarning, warn_user
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.shifting import columns_of_order
+from daskspectral.operators.paired import of_trajectories
 from daskspectral.operators.weights import banded_squares, effective_rows
 
 FEW = 0.5  # total weight over effective rows, below which weights are no frequencies
@@ -212,7 +213,7 @@ def unlike_columns(spreads: Mapping[int, float], name: Callable[[int], str], *, 
 
 def correlation_time(moments: Moments) -> float:
     """How many rows of trajectories count as one, by their integrated autocorrelation time; 1 for other data."""
-    if moments.operator.lag is None:
+    if not of_trajectories(moments.operator):
         return 1.0
     within = order_of(moments)
     return max(1.0, within) if math.isfinite(within) else 1.0

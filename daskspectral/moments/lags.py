@@ -30,6 +30,7 @@ from scipy.optimize import linear_sum_assignment
 
 from daskspectral.moments.intervals import jackknife_ends, jackknife_errors, jackknife_factor
 from daskspectral.moments.moments import Moments
+from daskspectral.operators.paired import of_trajectories
 from daskspectral.solve import NonNormal
 
 Array = NDArray[np.floating[Any]]
@@ -249,7 +250,7 @@ class Reduced:
 def is_lagged(moments: Moments) -> bool:
     """Whether these are moments of a transfer operator with eigenvalues, whose residuals were measured."""
     return (
-        bool(moments.operator.lag)
+        of_trajectories(moments.operator)
         and not moments.operator.solver.two_sided
         and ("future_gram" in moments.arrays or "form_2" in moments.arrays)
     )

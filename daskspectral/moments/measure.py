@@ -15,7 +15,9 @@ from daskspectral.basis.evaluation import numbered
 from daskspectral.devices import device_of, least_rows
 from daskspectral.forms import Forms, Functionals
 from daskspectral.operators import Operator
+from daskspectral.operators.base import with_derived
 from daskspectral.operators.density import density_factors
+from daskspectral.operators.paired import of_trajectories
 from daskspectral.workspace import Workspace
 
 Array = NDArray[np.floating[Any]]
@@ -85,9 +87,9 @@ def block_of(fields: Mapping[str, Array], operator: Operator | None, dtype: str,
     scale = np.sqrt(fields["weight"], dtype=float) if "weight" in fields else None
     if operator is not None:
         with numbered(found):
-            found |= operator.derived_fields(found)
+            found = with_derived(operator, found)
             factors = density_factors(operator.density, found)
         if factors is not None:
             scale = np.sqrt(factors) if scale is None else np.sqrt(factors) * scale
-    shifts = {} if operator is None else operator.shifts
+    shifts = operator.shifts if operator is not None and of_trajectories(operator) else {}
     return Block(found, np.dtype(dtype), workspace, scale, shifts=shifts)

@@ -17,6 +17,8 @@ from daskspectral.moments.pairwise import CLIPPED, POINTS, PRESENT, SQUARES, SUM
 from daskspectral.moments.sample import Sample
 from daskspectral.moments.shifting import about
 from daskspectral.operators import Operator
+from daskspectral.operators.density import estimate_of
+from daskspectral.operators.regression import side_by_side
 from daskspectral.registry import Registered, digest_of, encode
 
 Array = NDArray[np.floating[Any]]
@@ -206,7 +208,7 @@ class Moments(Registered):
         """Raise ValueError if the sums of the other are not of the same functions and forms."""
         if self.operator != other.operator:
             estimated = ""
-            if self.operator.estimate is not None:
+            if estimate_of(self.operator.density) is not None:
                 estimated = (
                     "; a density is estimated anew by each fit: take the operator of the first, moments_.operator"
                 )
@@ -251,7 +253,7 @@ class Moments(Registered):
 
 def matrices_of(basis: Basis, operator: Operator, sums: Mapping[str, Array]) -> Mapping[str, Array]:
     """Return the sums of forms (p, p) and functionals (p,) or (p, m) from what a basis sums; other sums unchanged."""
-    return sums if "gram" in sums else operator.finalize(basis.matrices(operator.forms, operator.functionals, sums))
+    return sums if "gram" in sums else side_by_side(basis.matrices(operator.forms, operator.functionals, sums))
 
 
 def _lower(left: Array | None, right: Array | None) -> Array | None:

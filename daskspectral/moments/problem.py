@@ -22,6 +22,7 @@ from daskspectral.moments.folds import Folds
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.pairwise import PRESENT
 from daskspectral.operators import Operator
+from daskspectral.operators.base import derivative_orders
 from daskspectral.operators.weights import check_total
 from daskspectral.solve import (
     GalerkinSystem,
@@ -243,7 +244,7 @@ def galerkin_system(
     With squared `norms` of both sides these are the Gram matrices, and the means are subtracted from the form alone.
     """
     form, gram, right = sums.get("form", sums["gram"]), sums["gram"], sums.get("right_gram")
-    bounded, centers = operator.derivative_order == 0, operator.center and about_means
+    bounded, centers = max(derivative_orders(operator)) == 0, operator.center and about_means
     firsts = (sums["first"], sums["first" if right is None else "right_first"]) if centers else None
     if norms is not None:
         gram, right = norms[0], None if right is None else norms[1]

@@ -23,6 +23,7 @@ from daskspectral.moments.problem import GalerkinProblem, checked_means, galerki
 from daskspectral.moments.sample import graph_size
 from daskspectral.moments.trust import SLOWER, Solved, advise_clipped, advise_manifold, advise_rank
 from daskspectral.operators import Operator
+from daskspectral.operators.paired import of_trajectories, scoring_operator
 from daskspectral.solve.neighbors import energy_ratios
 from daskspectral.solve.problems import NEGLIGIBLE
 from daskspectral.solvers import Cut, Solving
@@ -93,7 +94,7 @@ class System:
         errors = errors_of(problem, moments.folds, moments.undercut)
         shown_values, held_out = operator.reported_values(spectrum.values), operator.reported_values(errors.held_out)
         intervals = np.sort(operator.reported_values(errors.intervals), axis=1)
-        dynamic = bool(operator.lag) and operator.form.symmetric  # 1 - K was solved, and K is judged
+        dynamic = of_trajectories(operator) and operator.form.symmetric  # 1 - K was solved, and K is judged
         if dynamic and not errors.reason:
             errors = replace(errors, trusted=trusted_by(shown_values, held_out, intervals, problem.nulls))
         if len(spectrum.values) < left.basis.dimension or not own.by_norm:  # all components are no low rank
@@ -105,13 +106,13 @@ class System:
             intervals = np.sort(operator.reported_values(errors.intervals), axis=1)
         constants = min(problem.nulls, len(spectrum.values)) or _leading_constant(moments, shown["left"])
         certain, contradicted = np.ones(len(spectrum.values), bool), np.zeros(len(spectrum.values), bool)
-        if operator.lag and not own.two_sided and len(certain):
+        if of_trajectories(operator) and not own.two_sided and len(certain):
             matrices = LagMatrices.of(moments, shown["right"])
             contradicted = matrices.contradicted
             if dynamic and is_lagged(moments):
                 certain = resolved(matrices.residuals(shown_values), shown_values)
         of_starts = shown["left" if own.two_sided else "right"]
-        shared = operator.lag and moments.right_basis is None
+        shared = of_trajectories(operator) and moments.right_basis is None
         starts = starts_of(moments, of_starts) if shared and of_starts.size else Starts()
         ratios = _ratios_to_graph(problem, moments)
         tests = (constants, starts, contradicted, ratios, names)
@@ -213,7 +214,7 @@ def _ratios_to_graph(problem: GalerkinProblem, moments: Moments) -> Array:
 
 def _leading_constant(moments: Moments, functions: Any) -> int:
     """1 where the leading function of a conditional expectation is the constant, whose value is 1 by construction."""
-    conditional = moments.operator.lag is not None or moments.operator.solver.two_sided
+    conditional = of_trajectories(moments.operator) or moments.operator.solver.two_sided
     if not conditional or moments.operator.center or not functions.size or "first" not in moments.arrays:
         return 0
     leading = functions[:, 0]
@@ -265,7 +266,7 @@ def score_span(operator: Operator, moments: Moments, functions: Mapping[str, Fun
     right = functions["right"][:, :wanted]
     left = functions.get("left", right)[:, :wanted]
     check_rows(moments.count, right.shape[1], f"{moments.count} are left of {moments.rows}")
-    means, kind = checked_means(moments), operator.scoring_operator.solver
+    means, kind = checked_means(moments), scoring_operator(operator).solver
     if kind.two_sided and not operator.solver.two_sided:
         left, right = right, left
     other = moments.right_basis or moments.basis

@@ -17,6 +17,7 @@ from daskspectral.moments.pairwise import SQUARES, SUMS, zero_filled
 from daskspectral.moments.sample import SAMPLE, Sample
 from daskspectral.operators import Operator
 from daskspectral.operators.base import TESTED
+from daskspectral.operators.regression import side_by_side
 from daskspectral.workspace import Workspace
 
 Array = NDArray[Any]
@@ -118,7 +119,7 @@ class _GroupSums:
         if self._waiting:
             self._sum(_joined(self._waiting))
             self._waiting = []
-        return self._task.operator.finalize(self._accumulator.result()) | self._statistics
+        return side_by_side(self._accumulator.result()) | self._statistics
 
     def _sum(self, rows: Rows) -> None:
         pairs: dict[str, Array] = {}

@@ -108,7 +108,7 @@ Two views of the same rows, as in CLIP, may have kernels of their own; `center=T
     array([0.71])
 """
 
-from daskspectral.operators.base import Operator
+from daskspectral.operators.base import DerivedField, Operator
 from daskspectral.operators.covariance import Covariance
 from daskspectral.operators.custom import BilinearForm, SymmetricForm
 from daskspectral.operators.differential import DifferentialOperator, PartialDerivative, TangentPropagation
@@ -125,6 +125,7 @@ __all__ = [
     "Covariance",
     "Cross",
     "CrossCovariance",
+    "DerivedField",
     "DifferentialOperator",
     "Generator",
     "Laplacian",

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from typing import Any, final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.errors import ParameterError
 from daskspectral.forms import Atom, Field, Form, Functional, first_moment, first_moment_at, gram
-from daskspectral.kernels import Kernel
 from daskspectral.operators.density import Density
 from daskspectral.operators.weights import banded_squares
 from daskspectral.registry import Written
@@ -24,8 +24,29 @@ RESERVED = frozenset({"weight", "fold"})  # fields that the pass itself reads
 TESTED = "tested"  # the field that is 1 for the share of rows by which an operator tests a fit, and 0 for others
 
 
+@dataclass(frozen=True)
+class DerivedField:
+    """Field that an operator computes from others.
+
+    Attributes
+    ----------
+    sources : tuple of str
+        Names of the fields that it is computed from.
+    values : callable or None
+        Returns its values (c, ...) from the fields of a block; None if `Operator.prepared` adds them to whole batches.
+    placed : bool
+        Whether they depend on where the points are.
+    """
+
+    sources: tuple[str, ...] = ()
+    values: Callable[[Mapping[str, Array]], Array] | None = None
+    placed: bool = False
+
+
 class Operator(Written, ABC):
     """A bilinear form <f, L g>, the inner products of its functions, and the kind of its spectral problem.
+
+    A subclass is a dataclass with a `name` and a `form`, and with those of the members below that differ.
 
     Attributes
     ----------
@@ -37,10 +58,6 @@ class Operator(Written, ABC):
         Whether right functions are of other variables than the left ones, with a basis for themselves.
     center : bool
         Whether the means of the functions are subtracted.
-    lag : int, str or None
-        Rows from `x` to `future` in a trajectory, of a transfer operator; text if it is in time, before a fit.
-    default_kernel : Kernel or None
-        Kernel if none is given; None if the data choose.
     has_patterns : bool
         Whether products of functions and columns are summed, for the regression of points on functions.
     takes_gaps : bool
@@ -60,8 +77,6 @@ class Operator(Written, ABC):
     density: float | Density = 0.0
     own_right_basis: bool = False
     center: bool = False
-    lag: Any = None
-    default_kernel: Kernel | None = None
     has_patterns: bool = True
     takes_gaps: bool = False
     counts: frozenset[str] = frozenset({"weight_squares"})
@@ -92,11 +107,6 @@ class Operator(Written, ABC):
         return "x"
 
     @property
-    def shifts(self) -> Mapping[str, int]:
-        """Rows from `x` to each other view of a trajectory at which functions are evaluated."""
-        return {}
-
-    @property
     def solver(self) -> Problem:
         """The kind of problem: `SymmetricPencil`, `TwoMetricSVD`, `NonNormal`, `NormConstrained`, or a user's own."""
         return SymmetricPencil()
@@ -106,26 +116,9 @@ class Operator(Written, ABC):
         return values
 
     @property
-    def scoring_operator(self) -> Operator:
-        """The operator whose forms score functions on new rows; itself by default."""
-        return self
-
-    @property
     def validation_operator(self) -> Operator | None:
-        """The operator used for cross-validation; None if there is no variational principle.
-
-        There is one for symmetric operators, and for two-sided ones without derivatives.
-        """
-        if self.solver.needs_symmetry or (self.solver.two_sided and self.derivative_order == 0):
-            return self
-        return None
-
-    @property
-    def placed(self) -> bool:
-        """Whether forms depend on where the points are, besides their functions: on a manifold, or by a density."""
-        derived = self.derived
-        read = frozenset().union(*(derived.get(field.name, {field.name}) for field, _ in self._reads(1)))
-        return bool(self.exponent) or not read.isdisjoint(self.views)
+        """The operator used for cross-validation; None if there is no variational principle."""
+        return self if self.solver.compares(max(derivative_orders(self))) else None
 
     @property
     def annihilates_constants(self) -> bool:
@@ -160,71 +153,37 @@ class Operator(Written, ABC):
         """Further sums over the rows of a batch: the squared weights, in bands that neither underflow nor overflow."""
         return {"weight_squares": banded_squares(fields.get("weight", len(fields["x"])))}
 
-    def finalize(self, sums: dict[str, Array]) -> dict[str, Array]:
-        """Return the sums under the names by which moments keep them."""
-        return sums
-
     @property
-    def derived(self) -> Mapping[str, frozenset[str]]:
-        """The names of the fields that `derived_fields` makes, each with the fields it is made of."""
+    def derived(self) -> Mapping[str, DerivedField]:
+        """The fields that the operator computes from those of the data, by name."""
         return {}
 
     @property
     def data_fields(self) -> frozenset[str]:
         """Names of the fields that the user gives besides the views."""
-        derived = self.derived
         read: frozenset[str] = frozenset().union(*(f.fields for f in self.forms.values()))
-        sources = frozenset().union(*(derived.get(name, {name}) for name in read))
-        return sources - set(self.views)
-
-    @property
-    def periods(self) -> tuple[float | None, ...] | None:
-        """The period of each column (None for a column without), where kernels at landmarks have to be periodic."""
-        return None
-
-    @final
-    @property
-    def exponent(self) -> float:
-        """The power of the density of the rows that is divided out of all sums; 0 where none is."""
-        return self.density.exponent if isinstance(self.density, Density) else float(self.density)
-
-    @final
-    @property
-    def estimate(self) -> Density | None:
-        """The density that is divided out, once it is estimated."""
-        return self.density if isinstance(self.density, Density) else None
+        return sources_of(self, read) - set(self.views)
 
     def is_compatible_with(self, measured: Operator) -> bool:
         """Return whether this operator is the measured one, but for what the data decide, such as a density."""
         return self == measured
 
-    @property
-    def derivative_order(self) -> int:
-        """Highest derivative that the forms take of a function."""
-        return max(order for f in self.forms.values() for order in f.orders)
+    def check(self, shapes: Mapping[str, tuple[int, ...]], dimension: int, right_dimension: int | None = None) -> None:
+        """Raise ValueError if the operator cannot act on functions of d variables, or the rows of fields do not fit.
 
-    def check(self, dimension: int, right_dimension: int | None = None) -> None:
-        """Raise ValueError where the operator cannot act on functions of `dimension` variables."""
+        Parameters
+        ----------
+        shapes : mapping of str to tuple
+            Shape of one row of each field of `data_fields`.
+        dimension, right_dimension : int
+            Variables d of the functions, and of the right ones if they are of others.
+        """
         for alpha, right in self._multi_indices():
             d = dimension if right_dimension is None or not right else right_dimension
             if len(alpha) != d:
                 raise ValueError(f"partial() takes one order per coordinate, {d} for these data, got {alpha}")
-
-    def check_fields(self, shapes: Mapping[str, tuple[int, ...]], dimension: int) -> None:
-        """Raise ValueError where fields are missing or unknown, or their rows have shapes that do not fit."""
-        wanted = self.data_fields
-        if missing := sorted(wanted - shapes.keys()):
-            names, given = ", ".join(missing), f"Rows(X, fields={{{missing[0]!r}: array}})"
-            raise ValueError(f"the operator {self.name} reads the fields {names}: give them as {given}")
-        if views := [view for view in self.views if view in shapes]:
-            raise ValueError(
-                f"{views[0]} is a view of each row, not a field: give it as fit(({', '.join(self.views)}))"
-            )
-        if unknown := sorted(shapes.keys() - wanted):
-            reads = ", ".join(sorted(wanted)) or "no fields"
-            raise ValueError(f"the operator {self.name} reads {reads}; fields also has {', '.join(unknown)}")
-        for field, tail in self._reads(dimension):
-            if field.name in wanted:
+        for field, tail in fields_read(self, dimension):
+            if field.name in shapes:
                 check_rows(field, shapes[field.name], tail)
 
     def check_points(self, x: Array) -> None:
@@ -233,10 +192,6 @@ class Operator(Written, ABC):
         The error is a PointError, which names the row, where a single point does not fit.
         """
 
-    def derived_fields(self, fields: Mapping[str, Array]) -> Mapping[str, Array]:
-        """Fields (c, ...) that the operator computes from the fields of a block."""
-        return {}
-
     def _multi_indices(self) -> Iterator[tuple[tuple[int, ...], bool]]:
         """The multi-indices of partial derivatives, and whether they apply to right functions."""
         for name, bilinear in self.forms.items():
@@ -244,20 +199,55 @@ class Operator(Written, ABC):
                 for atom, right in ((p.left, name == "right_gram"), (p.right, name != "gram")):
                     yield from ((a.alpha, right) for a in atom.leaves if a.kind == "partial")
 
-    def _reads(self, dimension: int) -> Iterator[tuple[Field, Tail]]:
-        """The fields that the forms read, each with the shape of one row as it is read."""
-        for bilinear in self.forms.values():
-            for p in bilinear.products:
-                if p.weight is not None:
-                    yield p.weight, ()
-                for atom in (p.left, p.right):
-                    yield from ((weight, ()) for weight in atom.weights)
-                    read = (atom,) if atom.kind == "each" else atom.leaves
-                    yield from ((a.direction, _tail(a, dimension)) for a in read if a.direction is not None)
-
 
 Tail = tuple[int | None, ...]
 """The shape of one row of a field as a form reads it; None for any length."""
+
+
+def fields_read(operator: Operator, dimension: int) -> Iterator[tuple[Field, Tail]]:
+    """Yield the fields that the forms read besides points, each with the shape of one row as it is read."""
+    for bilinear in operator.forms.values():
+        for p in bilinear.products:
+            if p.weight is not None:
+                yield p.weight, ()
+            for atom in (p.left, p.right):
+                yield from ((weight, ()) for weight in atom.weights)
+                read = (atom,) if atom.kind == "each" else atom.leaves
+                yield from ((a.direction, _tail(a, dimension)) for a in read if a.direction is not None)
+
+
+def sources_of(operator: Operator, names: Iterable[str]) -> frozenset[str]:
+    """Return the names of the fields of the data from which fields of the forms come."""
+    derived = operator.derived
+    return frozenset(s for name in names for s in (derived[name].sources if name in derived else (name,)))
+
+
+def with_derived(operator: Operator, fields: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the fields of a block with those that the operator computes from them."""
+    made = {name: made.values(fields) for name, made in operator.derived.items() if made.values is not None}
+    return {**fields, **made}
+
+
+def derivative_orders(operator: Operator) -> tuple[int, int]:
+    """Return the highest orders of derivatives that forms take of left and of right functions."""
+    left, right = operator.form.orders
+    own = operator.right_gram
+    left = max(left, *operator.gram.orders)
+    return left, right if own is None else max(right, *own.orders)
+
+
+def check_given(operator: Operator, names: Iterable[str]) -> None:
+    """Raise ValueError if fields are missing, or given and not read."""
+    wanted, found = operator.data_fields, frozenset(names)
+    if missing := sorted(wanted - found):
+        given = f"Rows(X, fields={{{missing[0]!r}: array}})"
+        raise ValueError(f"the operator {operator.name} reads the fields {', '.join(missing)}: give them as {given}")
+    if views := [view for view in operator.views if view in found]:
+        shown = ", ".join(operator.views)
+        raise ValueError(f"{views[0]} is a view of each row, not a field: give it as fit(({shown}))")
+    if unknown := sorted(found - wanted):
+        reads = ", ".join(sorted(wanted)) or "no fields"
+        raise ValueError(f"the operator {operator.name} reads {reads}; fields also has {', '.join(unknown)}")
 
 
 def _tail(atom: Atom, dimension: int) -> Tail:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from daskspectral.forms import Form, gram
-from daskspectral.kernels import Linear
 from daskspectral.operators.base import Operator
 from daskspectral.solve import NormConstrained
 
@@ -43,13 +42,9 @@ class Covariance(Operator):
 
     solver = NormConstrained()
 
-    default_kernel = Linear()
-
     annihilates_constants = True
 
     takes_gaps = True
-
-    validation_operator = None
 
     @property
     def forms(self) -> dict[str, Form]:

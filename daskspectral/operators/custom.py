@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from daskspectral.forms import Form, gram, gram_at
-from daskspectral.operators.base import Operator, check_form, check_names, chosen_solver
+from daskspectral.operators.base import Operator, check_form, check_names, chosen_solver, fields_read
 from daskspectral.solve import Problem
 
 
@@ -17,7 +17,8 @@ class BilinearForm(Operator):
     `left_gram` is the inner product of the left functions, `right_gram` the inner product of the right functions. Where
     `right_gram` is None it is `left_gram`, or with singular values of a form that takes g at one other view, the inner
     product at that view. `own_right_basis` says that right functions are of other variables. `constants` says that the
-    form annihilates constants; `center` subtracts the means of the functions.
+    form annihilates constants; `center` subtracts the means of the functions. The kernel of a basis that is not given
+    is linear for the solvers "principal" and "covariance", whose values depend on the norm of its function space.
 
     Examples
     --------
@@ -48,7 +49,7 @@ class BilinearForm(Operator):
             object.__setattr__(self, "right_gram", gram_at(view))
         if self.own_right_basis and self.right_gram is None:
             raise ValueError(f"own_right_basis needs g at another view, at(g, x.y), in {self.bilinear.name}")
-        check_names(self.views, *(read.name for read, _ in self._reads(0)))
+        check_names(self.views, *(read.name for read, _ in fields_read(self, 0)))
 
     @property
     def name(self) -> str:  # type: ignore[override]

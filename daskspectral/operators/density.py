@@ -108,6 +108,16 @@ class Density(Registered):
         return hash(self.digest)
 
 
+def exponent_of(density: float | Density) -> float:
+    """Return the power of the density that is divided out of all sums, 0 for none."""
+    return density.exponent if isinstance(density, Density) else float(density)
+
+
+def estimate_of(density: float | Density) -> Density | None:
+    """Return the density that is divided out, None before it is estimated."""
+    return density if isinstance(density, Density) else None
+
+
 def density_factors(density: float | Density, fields: Mapping[str, Array]) -> Array | None:
     """Return the factors ρ^-a (c,) of the weights of a block of rows; None if no density is divided out.
 

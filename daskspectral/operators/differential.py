@@ -11,7 +11,7 @@ import numpy as np
 
 from daskspectral.errors import ParameterError
 from daskspectral.forms import Field, Form, LinearExpression, along, form, inner, partial
-from daskspectral.operators.base import Array, Operator, check_names, chosen_solver
+from daskspectral.operators.base import Array, DerivedField, Operator, check_names, chosen_solver
 from daskspectral.operators.diffusion import diffusion_form
 from daskspectral.solve import Problem, SymmetricPencil, TwoMetricSVD
 from daskspectral.validation import check_integer, check_number
@@ -28,8 +28,8 @@ class PartialDerivative(Operator):
 
     Examples
     --------
-    >>> PartialDerivative(0).derivative_order
-    1
+    >>> PartialDerivative(0).solver
+    'singular'
     """
 
     axis: int
@@ -50,15 +50,15 @@ class PartialDerivative(Operator):
 
     annihilates_constants = True
 
-    derived: ClassVar = {AXIS.name: frozenset({"x"})}
+    @property
+    def derived(self) -> Mapping[str, DerivedField]:
+        return {AXIS.name: DerivedField(("x",), self._direction)}
 
-    placed = False  # the axis is the same everywhere
-
-    def derived_fields(self, fields: Mapping[str, Array]) -> Mapping[str, Array]:
+    def _direction(self, fields: Mapping[str, Array]) -> Array:
         x = fields["x"]
-        return {AXIS.name: np.broadcast_to(np.eye(x.shape[1])[self.axis], x.shape)}
+        return np.broadcast_to(np.eye(x.shape[1])[self.axis], x.shape)
 
-    def check(self, dimension: int, right_dimension: int | None = None) -> None:
+    def check(self, shapes: Mapping[str, tuple[int, ...]], dimension: int, right_dimension: int | None = None) -> None:
         if self.axis >= dimension:
             raise ValueError(f"there is no axis {self.axis}: the data have {dimension} columns, counted from 0")
 
@@ -179,17 +179,17 @@ class TangentPropagation(Operator):
     annihilates_constants = True
 
     @property
-    def derived(self) -> Mapping[str, frozenset[str]]:
-        return {self._each.name: frozenset({self.directions})}
+    def derived(self) -> Mapping[str, DerivedField]:
+        return {self._each.name: DerivedField((self.directions,), self._directions)}
 
-    def derived_fields(self, fields: Mapping[str, Array]) -> Mapping[str, Array]:
+    def _directions(self, fields: Mapping[str, Array]) -> Array:
         directions = fields[self.directions]
         each = directions[:, None] if directions.ndim == 2 else directions
-        return {self._each.name: each / math.sqrt(each.shape[1])}
+        return np.asarray(each / math.sqrt(each.shape[1]))
 
-    def check_fields(self, shapes: Mapping[str, tuple[int, ...]], dimension: int) -> None:
-        super().check_fields(shapes, dimension)
-        shape = shapes[self.directions]
+    def check(self, shapes: Mapping[str, tuple[int, ...]], dimension: int, right_dimension: int | None = None) -> None:
+        super().check(shapes, dimension, right_dimension)
+        shape = shapes.get(self.directions, (dimension,))
         if len(shape) not in (1, 2) or shape[-1] != dimension or 0 in shape:
             expected = f"a field whose rows have the shape ({dimension},) or (m, {dimension})"
             raise ParameterError(self.directions, expected, shape)

@@ -10,7 +10,7 @@ import numpy as np
 
 from daskspectral.errors import ParameterError
 from daskspectral.forms import Field, Form, along, along_each, dirichlet, form, grad, inner, second
-from daskspectral.operators.base import Array, Operator, check_names
+from daskspectral.operators.base import Array, DerivedField, Operator, check_names
 from daskspectral.solve import NonNormal, Problem, SymmetricPencil
 from daskspectral.validation import is_number
 
@@ -81,16 +81,16 @@ class AnisotropicDiffusion(Operator):
     annihilates_constants = True
 
     @property
-    def derived(self) -> Mapping[str, frozenset[str]]:
-        return {self._columns.name: frozenset({self.field})}
+    def derived(self) -> Mapping[str, DerivedField]:
+        return {self._columns.name: DerivedField((self.field,), self._factors)}
 
-    def derived_fields(self, fields: Mapping[str, Array]) -> Mapping[str, Array]:
+    def _factors(self, fields: Mapping[str, Array]) -> Array:
         given = fields[self.field]
-        return {self._columns.name: (given if self.factored else factor(given, self.field)).swapaxes(1, 2)}
+        return (given if self.factored else factor(given, self.field)).swapaxes(1, 2)
 
-    def check_fields(self, shapes: Mapping[str, tuple[int, ...]], dimension: int) -> None:
-        super().check_fields(shapes, dimension)
-        shape = shapes[self.field]
+    def check(self, shapes: Mapping[str, tuple[int, ...]], dimension: int, right_dimension: int | None = None) -> None:
+        super().check(shapes, dimension, right_dimension)
+        shape = shapes.get(self.field, (dimension, dimension))
         if self.factored:
             check_sigma(self.field, shape, dimension)
         elif shape != (dimension, dimension):
@@ -175,25 +175,22 @@ class Generator(Operator):
     annihilates_constants = True
 
     @property
-    def derived(self) -> Mapping[str, frozenset[str]]:
-        if isinstance(self.diffusion, float):
+    def derived(self) -> Mapping[str, DerivedField]:
+        given = self.diffusion
+        if isinstance(given, float):
             return {}
-        return dict.fromkeys((self._columns.name, self._square.name), frozenset({self.diffusion}))
 
-    def derived_fields(self, fields: Mapping[str, Array]) -> Mapping[str, Array]:
-        if isinstance(self.diffusion, float):
-            return {}
-        sigma = fields[self.diffusion]
-        found = {self._columns.name: sigma.swapaxes(1, 2)}
-        if self.reversible:
-            return found
-        sigma = np.asarray(sigma, dtype=float)
-        return found | {self._square.name: sigma @ sigma.swapaxes(1, 2)}
+        def square(fields: Mapping[str, Array]) -> Array:
+            sigma = np.asarray(fields[given], dtype=float)
+            return np.asarray(sigma @ sigma.swapaxes(1, 2))
 
-    def check_fields(self, shapes: Mapping[str, tuple[int, ...]], dimension: int) -> None:
-        super().check_fields(shapes, dimension)
+        columns = {self._columns.name: DerivedField((given,), lambda fields: fields[given].swapaxes(1, 2))}
+        return columns if self.reversible else {**columns, self._square.name: DerivedField((given,), square)}
+
+    def check(self, shapes: Mapping[str, tuple[int, ...]], dimension: int, right_dimension: int | None = None) -> None:
+        super().check(shapes, dimension, right_dimension)
         if not isinstance(self.diffusion, float):
-            check_sigma(self.diffusion, shapes[self.diffusion], dimension)
+            check_sigma(self.diffusion, shapes.get(self.diffusion, (dimension, 1)), dimension)
 
 
 def diffusion_form(sigma: Field) -> Form:

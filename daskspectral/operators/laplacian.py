@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from daskspectral.forms import Form, dirichlet, tangential_dirichlet
 from daskspectral.manifolds import Manifold
-from daskspectral.operators.base import Array, Operator
-from daskspectral.operators.density import CLIP, Density
+from daskspectral.operators.base import Array, DerivedField, Operator
+from daskspectral.operators.density import CLIP, Density, estimate_of, exponent_of
 from daskspectral.operators.weights import row_weights
 from daskspectral.validation import check_number, check_type
 
@@ -98,31 +98,34 @@ class Laplacian(Operator):
             return False
         return manifold.tangents(point) is not None
 
-    @property
-    def placed(self) -> bool:
-        return self.manifold is not None or bool(self.exponent)
-
     annihilates_constants = True
 
     def slopes_squared(self, dimension: int) -> float:
         return float(dimension if self.manifold is None else self.manifold.dimension)
 
-    @property
-    def periods(self) -> tuple[float | None, ...] | None:
-        periods = () if self.manifold is None else self.manifold.periods
-        return periods if any(periods) else None
-
     def is_compatible_with(self, measured: Operator) -> bool:
-        if self.estimate is None and isinstance(measured, Laplacian) and self.exponent == measured.exponent:
-            return (self.manifold, self.clip) == (measured.manifold, measured.clip)
+        if estimate_of(self.density) is None and isinstance(measured, Laplacian):
+            own, other = ((each.manifold, each.clip, exponent_of(each.density)) for each in (self, measured))
+            return own == other
         return self == measured
 
-    derived = dict.fromkeys(("tangent", "normal"), frozenset({"x"}))
+    @property
+    def derived(self) -> Mapping[str, DerivedField]:
+        if self.manifold is None:
+            return {}
+        name, directions = ("tangent", self.manifold.tangents) if self.tangents else ("normal", self.manifold.normals)
 
-    def check(self, dimension: int, right_dimension: int | None = None) -> None:
+        def values(fields: Mapping[str, Array]) -> Array:
+            found: Any = directions(np.asarray(fields["x"], dtype=float))
+            return np.moveaxis(found, 0, 1)
+
+        return {name: DerivedField(("x",), values, placed=True)}
+
+    def check(self, shapes: Mapping[str, tuple[int, ...]], dimension: int, right_dimension: int | None = None) -> None:
         if self.manifold is not None and self.manifold.ambient != dimension:
             raise ValueError(f"{self.manifold} takes {self.manifold.ambient} columns, and X has {dimension}")
-        known = dimension if self.estimate is None else self.estimate.dimension
+        estimate = estimate_of(self.density)
+        known = dimension if estimate is None else estimate.dimension
         if known != dimension:
             raise ValueError(f"{self.density!r} is of {known} columns, and X has {dimension}: give an exponent")
 
@@ -140,17 +143,13 @@ class Laplacian(Operator):
             return found
         return found | {OFF: np.array([row_weights(fields) @ distance**2])}
 
-    def derived_fields(self, fields: Mapping[str, Array]) -> Mapping[str, Array]:
-        if self.manifold is None:
-            return {}
-        points = np.asarray(fields["x"], dtype=float)
-        if self.tangents:
-            tangents = self.manifold.tangents(points)
-            assert tangents is not None
-            return {"tangent": np.moveaxis(tangents, 0, 1)}
-        return {"normal": np.moveaxis(self.manifold.normals(points), 0, 1)}
-
 
 def has_graph(operator: Operator) -> bool:
     """Return whether an operator is the limit of Laplacians of graphs of neighboring rows."""
-    return isinstance(operator, Laplacian) and operator.manifold is None and not operator.exponent
+    return isinstance(operator, Laplacian) and operator.manifold is None and not exponent_of(operator.density)
+
+
+def periods_of_space(operator: Operator) -> tuple[float | None, ...] | None:
+    """Return the period of each column of a periodic manifold, of which None is a column without; None for others."""
+    periods = operator.manifold.periods if isinstance(operator, Laplacian) and operator.manifold is not None else ()
+    return periods if any(periods) else None

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from daskspectral.errors import ParameterError
 from daskspectral.forms import Field, Form, Functional, at, form, functional, gram_at, inner
-from daskspectral.kernels import Linear
-from daskspectral.operators.base import RESERVED, TESTED, Operator, chosen_solver
+from daskspectral.operators.base import RESERVED, TESTED, DerivedField, Operator, chosen_solver
 from daskspectral.operators.lags import lags_of, multiples_of
 from daskspectral.solve import NonNormal, NormConstrainedSVD, TwoMetricSVD
 from daskspectral.validation import check_flag, check_integer
@@ -98,8 +97,6 @@ class CrossCovariance(Cross):
     takes_gaps = False
 
     solver = NormConstrainedSVD()
-
-    default_kernel = Linear()
 
     validation_operator = None
 
@@ -212,7 +209,8 @@ class Transfer(Operator):
         return replace(self, lag=tuple(m * first for m in multiples_of(self.lag)) if several else first)
 
     @property
-    def shifts(self) -> Mapping[str, int]:
+    def shifts(self) -> dict[str, int]:
+        """Rows from `x` to each other view of a trajectory at which functions are evaluated."""
         shifts = dict(zip(self.views[1:], self.lags, strict=True))
         return {**shifts, "later": 2 * self.lags[0]} if self._goes_on else shifts
 
@@ -238,18 +236,16 @@ class Transfer(Operator):
 
     right_view = "future"
 
-    placed = False  # rows follow one another wherever they are
-
     @property
     def _goes_on(self) -> bool:
         """Whether eigenvalues, which no further lag tests, are tested at twice the lag within each batch."""
         return not (self.solver.two_sided or self.reversible or self.multiples[1:])
 
     @property
-    def derived(self) -> Mapping[str, frozenset[str]]:
+    def derived(self) -> Mapping[str, DerivedField]:
         if not (self.reversible or self._goes_on):
             return {}
-        return {"later": frozenset({"x"}), "follows": frozenset({"x"}), TESTED: frozenset()}
+        return {"later": DerivedField(("x",)), "follows": DerivedField(("x",)), TESTED: DerivedField()}
 
     def prepared(self, fields: Mapping[str, Any], scale: Any, columns: Any) -> Mapping[str, Any]:
         if not self._goes_on or "future" not in fields:
@@ -276,15 +272,24 @@ class Transfer(Operator):
         return 1 - values if self.reversible else values
 
     @property
-    def scoring_operator(self) -> Operator:
-        return Transfer(self.first_lag, center=self.center)  # which measures the inner product of the future, too
-
-    @property
     def validation_operator(self) -> Operator:
         return Transfer(self.first_lag, center=True)  # the constant is known, and few rows disturb its norm
 
     def _form_at(self, view: str) -> Form:
         return change(view) if self.reversible else conditional(view)
+
+
+def of_trajectories(operator: Operator) -> TypeGuard[Transfer]:
+    """Return whether an operator relates the rows of trajectories at a lag."""
+    return isinstance(operator, Transfer)
+
+
+def scoring_operator(operator: Operator) -> Operator:
+    """Return the operator whose forms score functions on new rows.
+
+    Of a transfer operator it measures the inner product of the future, too.
+    """
+    return Transfer(operator.first_lag, center=operator.center) if of_trajectories(operator) else operator
 
 
 @form

@@ -48,6 +48,12 @@ def slopes(target: int) -> Functional:
     return slopes
 
 
+def side_by_side(sums: dict[str, Array]) -> dict[str, Array]:
+    """Return the sums with the slopes of all targets, if there are, as the columns of one matrix (p, m)."""
+    found = [sums.pop(name) for name in [*sums] if name.startswith("slopes ")]
+    return sums | ({"slopes": np.column_stack(found)} if found else {})
+
+
 @dataclass(frozen=True)
 class Regression(Operator):
     """D* D of regression with Df = f, or (f, ∇f) with `gradients`, or ∇f alone without `values`.
@@ -125,11 +131,6 @@ class Regression(Operator):
         if "gradients" in fields:
             found["slope_squares"] = np.einsum("k,kjd,kjd->j", w, fields["gradients"], fields["gradients"])
         return found
-
-    def finalize(self, sums: dict[str, Array]) -> dict[str, Array]:
-        """The sums with the right-hand sides of all targets side by side, (p, m)."""
-        slopes = [sums.pop(name) for name in self.functionals if name.startswith("slopes ") and name in sums]
-        return sums | ({"slopes": np.column_stack(slopes)} if slopes else {})
 
     def _tangential(self, x: Array, t: Array) -> Array:
         """Vectors t (c, m, d) at x (c, d) without their part along the normals of the manifold.

@@ -18,6 +18,7 @@ from daskspectral.errors import renumbered
 from daskspectral.moments import NUMBER, Moments
 from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.solution import SpanScore, check_rows, score_span
+from daskspectral.operators.paired import scoring_operator
 from daskspectral.operators.weights import check_total
 from daskspectral.passes.apply import RowFunction
 from daskspectral.passes.parameters import check_components, is_share
@@ -35,7 +36,7 @@ def measure_score(model: Any, rows: Rows, *, sample_weight: Any = None, progress
     """
     fitted: Moments = model.moments_
     functions = {side: getattr(model, name) for name, side in Attributes(model.solver_).functions.items()}
-    operator = fitted.operator.scoring_operator
+    operator = scoring_operator(fitted.operator)
     check_components(model._components, fitted.operator)
     found = min(c.shape[1] for c in functions.values())
     wanted = found if is_share(model._components) else int(model._components)

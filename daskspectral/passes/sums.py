@@ -37,6 +37,7 @@ from daskspectral.moments.patterns import MEASURED
 from daskspectral.moments.sample import SAMPLE, reach_of, sample_size
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Operator
+from daskspectral.operators.base import with_derived
 from daskspectral.operators.laplacian import has_graph
 from daskspectral.passes.folds import FoldRequest, joined_plan
 from daskspectral.passes.selection import Selection
@@ -392,7 +393,7 @@ def features_of(leaf: Atom, source: Source, operator: Operator) -> int:
         return 1
     name = leaf.direction.name
     fields = {key: np.zeros((1, *reader.shape[1:])) for key, reader in source.readers.items()}
-    shape = (fields if name in fields else operator.derived_fields(fields))[name].shape
+    shape = (fields if name in fields else with_derived(operator, fields))[name].shape
     return shape[1] if len(shape) == 3 else 1  # one along each of several directions
 
 

@@ -23,6 +23,7 @@ from daskspectral.estimators.base import Estimator
 from daskspectral.estimators.summary import Summary, environment, grouped, moments_of, summary_of
 from daskspectral.invariance import InvariantRegressor
 from daskspectral.moments import Moments
+from daskspectral.operators.paired import of_trajectories
 from daskspectral.passes.selection import Selection
 from daskspectral.plot.common import (
     axes_of,
@@ -219,7 +220,7 @@ def _eigenfunctions(model: SpectralEstimator, X: Any) -> list[Section]:
     X are rows, a list of trajectories, or a tuple of views; without the second view its landmarks are drawn.
     """
     views = _views(model, X)
-    if X is not None and (model.moments_.operator.lag is not None or _is_field(model)):
+    if X is not None and (of_trajectories(model.moments_.operator) or _is_field(model)):
         return _along(model, views[0])
     sections = _over(model, views[0], right=False)
     if has_right_view(model):
@@ -235,7 +236,7 @@ def _views(model: Any, X: Any) -> Sequence[Any]:
     operator = model.moments_.operator if isinstance(model, SpectralEstimator) else None
     if operator is None or len(operator.views) < 2 or not isinstance(X, (list, tuple)) or not X:
         return (X,)
-    if operator.lag is None and len(X) > len(operator.views):
+    if not of_trajectories(operator) and len(X) > len(operator.views):
         raise ValueError(f"{operator} has {len(operator.views)} views of each row, got {len(X)}")
     return X
 

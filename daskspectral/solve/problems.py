@@ -99,6 +99,10 @@ class Problem(Named, ABC):
     def solve(self, system: GalerkinSystem) -> Solution:
         """Return the values and functions of a system."""
 
+    def compares(self, order: int) -> bool:
+        """Return whether a variational principle compares functions, for forms of derivatives up to `order`."""
+        return (self.needs_symmetry or (self.two_sided and order == 0)) and not self.by_norm
+
     def energy(self, system: GalerkinSystem) -> Array | None:
         """Return the symmetric form that ranks functions, ascending; None if there is none."""
         return system.energy

@@ -23,8 +23,10 @@ from daskspectral.kernels import Kernel, Linear, of_distances, of_products
 from daskspectral.moments.lattice import check_cut_size
 from daskspectral.moments.moments import LandmarkRows
 from daskspectral.operators import NeighborJumps, Operator
-from daskspectral.operators.density import estimate_density
+from daskspectral.operators.base import derivative_orders, fields_read, sources_of
+from daskspectral.operators.density import estimate_density, estimate_of, exponent_of
 from daskspectral.operators.diffusion import Generator
+from daskspectral.operators.laplacian import periods_of_space
 from daskspectral.passes.parameters import is_share
 from daskspectral.passes.scale import centered, standardized
 from daskspectral.passes.selection import Selection
@@ -90,7 +92,7 @@ class Choice(Open):
         landmarks = self.left.landmarks
         if landmarks is None or landmarks.drop_landmark_rows is False:
             return LandmarkRows.KEPT
-        if self.operator.derivative_order > 0 and (landmarks.drop_landmark_rows or _has_kink(landmarks.kernel)):
+        if any(derivative_orders(self.operator)) and (landmarks.drop_landmark_rows or _has_kink(landmarks.kernel)):
             return LandmarkRows.DROPPED if size <= MOST_DROPPED * source.n else LandmarkRows.APART
         if landmarks.drop_landmark_rows or of_products(landmarks.kernel):
             return LandmarkRows.KEPT
@@ -98,7 +100,7 @@ class Choice(Open):
 
     def check_against(self, source: Source) -> None:
         """Raise ValueError where data and functions do not fit, as far as metadata tell, before any task is sent."""
-        left, right = derivatives(self.operator)
+        left, right = derivative_orders(self.operator)
         self.left.check_against(source, left if self.right is not None else max(left, right), self.operator)
         if self.right is not None:
             self.right.check_against(source, right, self.operator)
@@ -156,7 +158,7 @@ class Choice(Open):
         left, *right = (replace(side, units=units.get(view)) for side, view in zip(self.sides, places, strict=True))
         choice = replace(self, left=left, right=right[0] if right else None)
         estimated: dict[str, Any] = {}
-        if self.operator.exponent and self.operator.estimate is None:
+        if self.operator.density and estimate_of(self.operator.density) is None:
             periods = self.left.periods_in(source, self.operator)
             estimated = {"operator": with_density(self.operator, source, rng, periods=periods)}
             choice = replace(choice, **estimated)
@@ -181,7 +183,7 @@ class Choice(Open):
 
     def _movable(self, source: Source) -> list[str]:
         """The views whose points may be about a center: those of functions whose span has no origin."""
-        if self.operator.placed:
+        if _is_placed(self.operator):
             return []
         found: dict[str, bool] = {}
         for side in self.sides:
@@ -271,8 +273,8 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
     if jumps and not isinstance(left.recipe, (CentroidBasis, NearestCentroids)):
         raise TypeError(f"the basis of NeighborJumps must be a NearestCentroids or CentroidBasis, got {given!r}.")
     own, network = left.landmarks, isinstance(left.recipe, NeuralBasis)
-    if operator.default_kernel is not None and own is not None and own.kernel == "auto" and not left.recipe.vanishes:
-        left = replace(left, recipe=replace(own, kernel=operator.default_kernel))
+    if operator.solver.by_norm and own is not None and own.kernel == "auto" and not left.recipe.vanishes:
+        left = replace(left, recipe=replace(own, kernel=Linear()))
     if network and estimator.dtype != "float64":
         raise ValueError("the functions of a network need dtype='float64': leave dtype out")
     right = None
@@ -334,7 +336,9 @@ def with_density(
     weights = None
     if "weight" in source.readers:
         weights = take_rows(source, rows, view="weight")[1][:, 0]
-    density = estimate_density(x, operator.exponent, rng, weights=weights, periods=periods, clip=operator.clip)
+    density = estimate_density(
+        x, exponent_of(operator.density), rng, weights=weights, periods=periods, clip=operator.clip
+    )
     if density.removed > MOST_REMOVED:
         warn_user(
             f"the sampling density is clipped below at its quantile {100 * density.clipped:.2g} %, which removes "
@@ -349,22 +353,21 @@ def with_density(
 # -- what forms need: derivatives, fields, units -----------------------------------------------------------------------
 
 
-def derivatives(operator: Operator) -> tuple[int, int]:
-    """The highest orders of derivatives that an operator's forms take of left and of right functions."""
-    left, right = operator.form.orders
-    own = operator.right_gram
-    left = max(left, *operator.gram.orders)
-    return left, right if own is None else max(right, *own.orders)
-
-
 def fields_at_derivatives(operator: Operator) -> list[str]:
     """The user's fields that multiply derivatives, and are therefore in the units of the data, sorted."""
     found: set[str] = set()
     for form in operator.forms.values():
         for product in form.products:
             if max(product.left.order, product.right.order) > 0:
-                found |= {s for name in product.fields for s in operator.derived.get(name, frozenset({name}))}
+                found |= sources_of(operator, product.fields)
     return sorted(found & operator.data_fields)
+
+
+def _is_placed(operator: Operator) -> bool:
+    """Return whether forms depend on where points are, besides their functions: on a manifold, or by a density."""
+    read = {field.name for field, _ in fields_read(operator, 1)}
+    placed = exponent_of(operator.density) or any(made.placed for made in operator.derived.values())
+    return bool(placed) or not read.isdisjoint(operator.views)
 
 
 def units_of(operator: Operator) -> str:
@@ -375,7 +378,7 @@ def units_of(operator: Operator) -> str:
     """
     if isinstance(operator, Generator) and isinstance(operator.diffusion, float):
         return f"has diffusion={operator.diffusion:g} in them"
-    if operator.periods is not None:
+    if periods_of_space(operator) is not None:
         return "has periods in them"
     for form in operator.forms.values():
         parts = [part for product in form.products for _, part, _ in product.expanded]
@@ -386,7 +389,7 @@ def units_of(operator: Operator) -> str:
             continue
         made = {name for product in form.products for name in product.fields & operator.derived.keys()}
         if any(atom.kind == "partial" for part in parts for atom in (part.left, part.right)) or any(
-            "x" in operator.derived[name] for name in made
+            "x" in operator.derived[name].sources for name in made
         ):
             return "takes derivatives along directions in them"
     return ""

@@ -35,6 +35,8 @@ from daskspectral.moments.patterns import Patterns, patterns_of
 from daskspectral.moments.solution import SpanScore
 from daskspectral.moments.trust import UNCERTAIN, uncertainty
 from daskspectral.operators import Operator
+from daskspectral.operators.density import estimate_of
+from daskspectral.operators.paired import of_trajectories
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.apply import RowFunction
 from daskspectral.passes.folds import FoldRequest, checked_folds, continued_folds
@@ -137,18 +139,19 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
 
     @property
     def _takes_trajectories(self) -> bool:
-        return "moments_" in vars(self) and self.moments_.operator.lag is not None
+        return "moments_" in vars(self) and of_trajectories(self.moments_.operator)
 
     def _pairs_y(self, learns: bool) -> bool:
         operator = checked_operator(self.operator) if learns else self.fitted().moments_.operator
-        return operator.lag is None and len(operator.views) == 2
+        return not of_trajectories(operator) and len(operator.views) == 2
 
     def _restored(self) -> Self:
         moments = super()._restored().moments_
         if moments.right_basis is not None:
             self.right_basis_ = moments.right_basis
-        if moments.operator.estimate is not None:
-            self.density_ = moments.operator.estimate
+        density = estimate_of(moments.operator.density)
+        if density is not None:
+            self.density_ = density
         right = moments.preparation.get("right")
         if right is not None:
             self.right_preparation_ = Preparation.from_state(right)
@@ -178,7 +181,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         system = system_of(moments, basis=named(self.basis, "auto"), solver=solver, count=count)
         solution = system.solve(solver, count, names=self._column_names, device=device)
         if system.selection is not None:
-            fixed = {} if moments.operator.estimate is None else {"operator": moments.operator}
+            fixed = {} if estimate_of(moments.operator.density) is None else {"operator": moments.operator}
             solution["choice_"] = system.selection.with_parameters({**self._given_params(), **fixed})
         known = vars(self).get("moments_")
         kept = {"choice_"} if known is not None and known.fingerprint == moments.fingerprint else set()
@@ -298,7 +301,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
         """`fit`, then `transform` of the same array, or list of trajectories. Raises ValueError for several views."""
         operator = checked_operator(self.operator)
-        if operator.lag is None and isinstance(Rows.of(X).data, (tuple, list)) and len(operator.views) > 1:
+        if not of_trajectories(operator) and isinstance(Rows.of(X).data, (tuple, list)) and len(operator.views) > 1:
             raise ValueError("fit_transform takes one array: call fit, then transform of the array that is wanted")
         return super().fit_transform(X, y, **options)
 

@@ -27,6 +27,7 @@ from daskspectral.moments.intervals import jackknife_ends
 from daskspectral.moments.lags import LagMatrices
 from daskspectral.operators import Operator
 from daskspectral.operators.lags import lag_of
+from daskspectral.operators.paired import of_trajectories, scoring_operator
 from daskspectral.operators.stopped import Stopped
 from daskspectral.passes.apply import Guessed, Result
 from daskspectral.passes.folds import FoldRequest, checked_folds
@@ -172,7 +173,7 @@ class Process(SpectralEstimator):
         if self.basis_.domain is not None:
             raise ValueError("first passages take basis=Landmarks(), or TrigonometricBasis for angles, not a lattice")
         rows, found = table.rows, replace(Discretisation.of(moments), right_basis=None)
-        if operator.lag is not None:
+        if of_trajectories(operator):
             lag = max(operator.lags) if lag is None else lag_in_rows(lag_of(lag), rows.data)
             if edges := [s for s in sets if isinstance(s, Boundary)]:
                 raise TypeError(f"sets of trajectories are booleans, or functions that give them, got {edges[0]!r}")
@@ -237,7 +238,7 @@ class Process(SpectralEstimator):
         """Return the operator between the functions. Raises ValueError unless it is of a reversible generator."""
         moments = self.fitted().moments_
         operator = moments.operator
-        if operator.lag is not None or not _is_generator(operator) or not operator.solver.needs_symmetry:
+        if of_trajectories(operator) or not _is_generator(operator) or not operator.solver.needs_symmetry:
             raise ValueError(f"{operator!r} is no reversible generator. Fit Koopman to trajectories")
         if "form" not in moments.arrays:
             raise ValueError("metastable sets take basis=Landmarks(), or TrigonometricBasis for angles, not a lattice")
@@ -281,7 +282,7 @@ class Process(SpectralEstimator):
             yield None
             return
         with open_table(self, X) as table:
-            source = open_data(self.moments_.operator.scoring_operator, table.rows, weight=None)
+            source = open_data(scoring_operator(self.moments_.operator), table.rows, weight=None)
             check_widths(self.moments_, source)
             yield self._prepared(source)
 

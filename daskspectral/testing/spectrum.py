@@ -124,7 +124,7 @@ def check_operator(operator: Operator, d: int = 2, *, random_state: int = 0) -> 
     """
     rng = np.random.default_rng(random_state)
     check_copies(operator, Operator)
-    operator.check(d, d)
+    operator.check({}, d, d)
     left, right = (LandmarkBasis(Gaussian(scale), rng.standard_normal((4, d))) for scale in (1.0, 1.3))
     for form in operator.forms.values():
         check_form(form, left, right, random_state=random_state)

@@ -17,6 +17,7 @@ from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis
 from daskspectral.forms import Field
 from daskspectral.kernels import Matern
 from daskspectral.moments import Measure
+from daskspectral.operators.base import with_derived
 from tests.common import assert_close
 
 N, D = 9, 2
@@ -98,7 +99,7 @@ def test_factors_of_diffusions(seed: int, rank: int, dtype: Any) -> None:
     sigma = rng.standard_normal((6, 3, rank)) * rng.uniform(1e-6, 1e6, (6, 1, 1))
     d = (sigma @ sigma.swapaxes(1, 2)).astype(dtype)
     d = 0.5 * (d + d.swapaxes(1, 2))
-    columns = op.AnisotropicDiffusion("d").derived_fields({"d": d})["columns of d"]
+    columns = with_derived(op.AnisotropicDiffusion("d"), {"d": d})["columns of d"]
     again = np.einsum("kma,kmb->kab", columns, columns)
     size = np.abs(d).max(axis=(1, 2), keepdims=True)
     assert (np.abs(again - d) <= 64 * np.finfo(dtype).eps * size).all()
