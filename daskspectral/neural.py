@@ -69,7 +69,7 @@ class Loss:
     @property
     def two_sided(self) -> bool:
         """Whether it is the low-rank loss."""
-        return self.operator.solver.two_sided
+        return self.operator.solver.sides[0] == "left"
 
     def __call__(
         self, left: Function, right: Function, fields: Fields, mu: Values = 1.0, weights: Weights = None

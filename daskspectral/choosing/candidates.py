@@ -23,7 +23,6 @@ from daskspectral.solve.ridge import RidgeProblem, best_penalty
 
 Array = NDArray[np.floating[Any]]
 DIGITS = 6  # of scores that are no rounding
-COMPARED, MOST_COMPARED = 16, 24  # values that are compared; the same up to 24 components
 LEAST_FACTOR, LARGEST_FACTOR = 1 / 128, 4.0
 Key = TypeVar("Key")
 
@@ -150,11 +149,6 @@ class Search:
         if len(factors) == 1 or min(factors) < best.factor < max(factors):
             return ""
         return "smallest" if best.factor <= min(factors) else "largest"
-
-
-def compared(components: int) -> int:
-    """Return how many values are compared."""
-    return max(COMPARED, components) if components > MOST_COMPARED else COMPARED
 
 
 def ranked(scores: Mapping[Key, float]) -> list[Key]:

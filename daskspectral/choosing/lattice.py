@@ -107,6 +107,11 @@ def has_modes(operator: Operator) -> bool:
     return operator.views == ("x",) and not of_trajectories(operator)
 
 
+def compares_modes(operator: Operator | None) -> bool:
+    """Return whether solutions of an operator for modes can be compared on rows held out."""
+    return operator is not None and has_modes(operator) and not operator.solver.two_sided
+
+
 def _interval(axis: int, extent: Extent, source: Source) -> Interval:
     """Return the box of one column, (lower, upper)."""
     lower, upper = float(extent.lower[axis]), float(extent.upper[axis])

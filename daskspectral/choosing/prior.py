@@ -22,9 +22,9 @@ from daskspectral.choosing.candidates import (
     Search,
     Setting,
     TrialEvaluator,
-    compared,
     in_threads,
 )
+from daskspectral.choosing.lattice import compares_modes
 from daskspectral.engine.memory import release
 from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
@@ -187,7 +187,7 @@ def choose_prior(moments: Moments, *, kernel: Kernel | None, penalty: float | No
     operator, folds = moments.operator.validation_operator, moments.folds
     families = families_of(kernel, FAMILIES)
     reason, unit = "", repeats(moments)
-    if operator is None or operator.solver.two_sided:
+    if not compares_modes(operator):
         reason = f"solutions of {moments.operator} cannot be compared on rows held out"
     elif folds is None or np.count_nonzero(folds.weight[: folds.number]) < LEAST_FOLDS:
         reason = f"fewer than {LEAST_FOLDS} folds have rows"
@@ -198,7 +198,9 @@ def choose_prior(moments: Moments, *, kernel: Kernel | None, penalty: float | No
     penalties = tuple(c * unit for c in usual) if penalty is None else (penalty,)
     compared_by = replace(moments, operator=operator)
     trial, halves = Trial(compared_by, folds.number).merged(half_splits(folds.number, TIMES, np.random.default_rng(0)))
-    return Chosen.by(prior_search(trial, halves, families, penalties, compared(count)), families, moments, count)
+    return Chosen.by(
+        prior_search(trial, halves, families, penalties, operator.solver.n_compared(count)), families, moments, count
+    )
 
 
 # -- regressions -------------------------------------------------------------------------------------------------------

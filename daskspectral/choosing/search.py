@@ -37,12 +37,11 @@ from daskspectral.choosing.candidates import (
     Search,
     Setting,
     TrialEvaluator,
-    compared,
     in_threads,
     ranked,
 )
 from daskspectral.choosing.landmarks import FitSample, advise_copies
-from daskspectral.choosing.lattice import has_modes, pilot_box, with_method
+from daskspectral.choosing.lattice import compares_modes, pilot_box, with_method
 from daskspectral.choosing.pilot import FOLDS, ROWS, Pilot
 from daskspectral.choosing.prior import FAMILIES, PENALTY, kernel_of, prior_search
 from daskspectral.choosing.side import Open, Side
@@ -57,7 +56,6 @@ from daskspectral.moments.trial import Split, Trial, half_splits, merged
 from daskspectral.operators import Laplacian, Operator
 from daskspectral.operators.base import derivative_orders
 from daskspectral.passes.selection import Candidate, Selection
-from daskspectral.solve.ritz import SMALL
 from daskspectral.solvers import Penalised
 
 Array = NDArray[np.floating[Any]]
@@ -68,7 +66,6 @@ TIMES = 2  # permutations of the folds, two splits each
 FIRST_LANDMARKS, FIRST_ROWS = 100, 2000  # of the climb
 START = 0.5  # the first scale in median distances
 NARROWER = 0.5**0.5  # than the best scale of few functions: more of them bear it
-PENALTIES = (0.1, 1.0)  # c; the climb has the first
 KERNELS = 2  # without a metric
 SPREAD = 0.3  # J of functions whose gradients count
 STEPS = 2  # of learning a metric
@@ -78,7 +75,6 @@ DIGITS = 4  # of a metric
 SAMPLE = 1000  # rows at which gradients are taken
 LEAST_ROWS, LEAST_DISTINCT = 40, 20  # of a pilot, and of those that differ: with fewer there is nothing to compare by
 PLAIN = 0.5  # of the median distance, where nothing can be compared
-TWO_SIDED = (*PENALTIES, 0.01, 100.0)
 BLOCK_ROWS = 2048  # of the basis functions' buffers
 
 MOST_VARIABLES = 3  # of a lattice
@@ -227,9 +223,10 @@ class LandmarkSearch:
         """Return what compares bases on the pilot in some splits: those of settings, or any that `trial` measures."""
         part, halves = merged(splits, self.pilot.folds)
         pilot, components, kind = self.pilot.parted(part), self.open.components, self.operator.solver
-        count = max(compared(components), components if kind.two_sided else 0)
         measured = partial(trial or self._trial, pilot)
-        return TrialEvaluator(measured, halves, count, penalties or self.penalties, kind, components)
+        return TrialEvaluator(
+            measured, halves, kind.n_compared(components), penalties or self.penalties, kind, components
+        )
 
     def _trial(self, pilot: Pilot, setting: Setting) -> Trial:
         basis = self.left.of(setting, self.size, self.spread)
@@ -312,19 +309,9 @@ class LandmarkSearch:
         return replace(self, pilot=pilot, landmark=self.landmark[chosen], size=size)
 
     def undercut(self, final: Search) -> Array | None:
-        """The values of other finalists over those of the best one, (k,), the least of those that are lower in every
-        split, else 1: its functions are too few by as much, or follow their own rows. None for an operator of two
-        sides."""
-        if self.operator.solver.two_sided:
-            return None
+        """Return the least values of other finalists over those of the best one, (k,) (`Problem.undercut`)."""
         best, *others = (final.found[s][:, : self.open.components] for s in final.order)
-        known = np.isfinite(best) & (best > SMALL * best.max(initial=0.0, where=np.isfinite(best)))
-        least = np.ones(best.shape[1])
-        for values in others:
-            usable = known & np.isfinite(values) & (values > 0)
-            ratio = np.divide(values, best, out=np.ones_like(best), where=usable)
-            least = np.minimum(least, np.where((ratio < 1).all(axis=0), np.exp(np.log(ratio).mean(axis=0)), 1.0))
-        return least
+        return self.operator.solver.undercut(best, others)
 
 
 def families_of(kernel: Kernel | str, order: int, periods: tuple[float | None, ...] | None) -> tuple[Kernel, ...]:
@@ -434,9 +421,7 @@ class Lattice(Kind):
 
     def takes(self, wanted: Open, dimension: int, periods: Periods | None) -> bool:
         judge = wanted.operator.validation_operator
-        if not wanted.compares_bases or dimension > MOST_VARIABLES or judge is None or judge.solver.two_sided:
-            return False
-        return has_modes(judge)
+        return wanted.compares_bases and dimension <= MOST_VARIABLES and compares_modes(judge)
 
     def rival(
         self, search: LandmarkSearch, splits: Sequence[Split], periods: Periods | None, rng: np.random.Generator
@@ -449,7 +434,7 @@ class Lattice(Kind):
         kept = np.flatnonzero(~lattice.domain(np.asarray(pilot.points("x"), float)))
         part, halves = merged(splits, pilot.folds)
         trial = pilot.among(kept).parted(part).trial(lattice, None, search.landmark[kept], "float64")
-        penalties, count = (PENALTY * pilot.repeats,), compared(search.open.components)
+        penalties, count = (PENALTY * pilot.repeats,), pilot.operator.solver.n_compared(search.open.components)
         try:
             found = prior_search(trial, halves, FAMILIES, penalties, count)
         except (UnresolvedError, np.linalg.LinAlgError):
@@ -566,9 +551,8 @@ def _search(pilot: Pilot, wanted: Open, rng: np.random.Generator) -> LandmarkSea
         return SideFunctions(side, [drawn(side, kernel) for kernel in kernels])
 
     left, right = functions(wanted.left), None if wanted.right is None else functions(wanted.right)
-    usual = TWO_SIDED if operator.solver.two_sided else PENALTIES
     given = wanted.solver.penalty
-    penalties: Any = tuple(c * pilot.repeats for c in usual) if given == "auto" else (given,)
+    penalties: Any = tuple(c * pilot.repeats for c in operator.solver.penalties) if given == "auto" else (given,)
     landmark = np.zeros(pilot.rows, dtype=bool)
     landmark[pool] = any(side.drawn for side in wanted.sides)
     return LandmarkSearch(pilot, wanted, left, right, landmark, partial(drawn, wanted.left), penalties)

@@ -30,6 +30,8 @@ class Attributes:
         Attributes for the values, and for the ends of their intervals.
     functions : dict
         Attributes for coefficients, each with the side, "left" or "right", whose functions it has.
+    supports : dict
+        Attributes for the points on which functions rest, each with the side.
     names : tuple of str
         Names of all attributes.
     """
@@ -39,5 +41,5 @@ class Attributes:
         self.kind, self.value = kind, kind.value.replace(" ", "_")
         self.values, self.errors = f"{self.value}s_", f"{self.value}_errors_"
         self.functions = {"coefficients_": first, **{f"{side}_coefficients_": side for side in others}}
-        support = ("support_", "right_support_") if kind.two_sided else ("support_",)
-        self.names = (self.values, self.errors, *self.functions, *COMMON, *support)
+        self.supports = {"support_": "left"} | ({"right_support_": "right"} if kind.two_sided else {})
+        self.names = (self.values, self.errors, *self.functions, *COMMON, *self.supports)

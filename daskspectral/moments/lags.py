@@ -82,13 +82,13 @@ class LagMatrices:
     def of(cls, moments: Moments, left: Matrices, right: Matrices | None = None) -> LagMatrices:
         """Those of functions with coefficients (p, k) and (q, k); of the left ones alone where `right` is None."""
         operator: Any = moments.operator
-        two_sided = right is not None and operator.solver.two_sided
+        two_sided = right is not None and "right_gram" in moments.arrays
         v = left if right is None else right
         reduced = Reduced(moments)
         names = ("form", *(f"form_{m}" for m in operator.multiples[1:]))
         forms = np.stack([reduced(name, left, v) for name in names], axis=1)
         grams = reduced("gram", left, left)
-        right_grams = reduced("right_gram", v, v) if two_sided and "right_gram" in moments.arrays else grams
+        right_grams = reduced("right_gram", v, v) if two_sided else grams
         futures = reduced("future_gram", left, left) if "future_gram" in moments.arrays else None
         if operator.reversible:
             forms = grams[:, None] - forms
@@ -251,7 +251,7 @@ def is_lagged(moments: Moments) -> bool:
     """Whether these are moments of a transfer operator with eigenvalues, whose residuals were measured."""
     return (
         of_trajectories(moments.operator)
-        and not moments.operator.solver.two_sided
+        and "right_gram" not in moments.arrays
         and ("future_gram" in moments.arrays or "form_2" in moments.arrays)
     )
 
@@ -317,7 +317,7 @@ def starts_of(moments: Moments, functions: Matrices) -> Starts:
     """
     starts, pairs, ends, constant, factor = both_ends(moments, functions)
     imbalance = _imbalance(starts[0], pairs[0], constant)
-    solver = moments.operator.solver
+    solver, singular = moments.operator.solver, "right_gram" in moments.arrays
     slow = [i for i in range(starts.shape[1]) if i != constant][:SLOWEST]
     if len(starts) < 3 or not slow:
         return Starts(imbalance)
@@ -332,7 +332,7 @@ def starts_of(moments: Moments, functions: Matrices) -> Starts:
         sizes = np.array([[math.log1p(_imbalance(*means, constant) ** 2)] for means in zip(starts, pairs, strict=True)])
         unknown = imbalance > 1 and drift > LIKELY and errors(sizes)[0] > UNKNOWN
         return Starts(imbalance, drift, bool(unknown))
-    if not solver.two_sided:  # by what reversed time changes beyond noise
+    if not singular:  # by what reversed time changes beyond noise
         turned = (pairs - pairs.swapaxes(1, 2)) / 2
         kept = np.abs(turned[0]) > SURE * errors(turned)
         if constant is not None:
@@ -340,7 +340,7 @@ def starts_of(moments: Moments, functions: Matrices) -> Starts:
         pairs = pairs - np.where(kept, 0, turned)
     at_lag = LagMatrices(np.ones(1, int), pairs[:, None], starts, ends, None, constant, "eigen", factor)
     eigen = at_lag.values[:, 0, slow]
-    if solver.two_sided:
+    if singular:
         fitted, other = replace(at_lag, kind="singular").values[:, 0, slow], np.abs(eigen)
     else:
         mean = (starts + ends) / 2
@@ -350,7 +350,7 @@ def starts_of(moments: Moments, functions: Matrices) -> Starts:
     biased = (off > half) & (off > LIKELY * errors(fitted - other))  # eigenvalues of short runs have larger errors
     biased &= off > NEGLIGIBLE * (1 - np.minimum(np.abs(other[0]), 1))
     # singular values of a process that is not reversible differ from eigenvalues in equilibrium, too
-    expected = solver.two_sided and drift <= LIKELY
+    expected = singular and drift <= LIKELY
     uneven = imbalance > UNEVEN and drift > SURE
     return Starts(imbalance, drift, uneven or bool(biased.any() and not expected))
 
@@ -376,7 +376,7 @@ def both_ends(moments: Moments, functions: Matrices) -> tuple[Matrices, Matrices
             turned[:, :, constant] = -turned[:, constant]
         pairs = gram - form + turned
     else:
-        name = "right_gram" if operator.solver.two_sided else "future_gram"
+        name = "right_gram" if "right_gram" in moments.arrays else "future_gram"
         starts, pairs, ends = gram, form, reduced(name, functions, functions)
     if not operator.center:
         return starts, pairs, ends, constant_of(means[0], starts[0]), reduced.factor

@@ -30,7 +30,6 @@ from daskspectral.solve import (
     Pencil,
     Solution,
     Whitening,
-    norm_root,
     resolve_cut,
 )
 from daskspectral.solve.system import PRECISION
@@ -192,8 +191,7 @@ class GalerkinProblem:
 
     @cached_property
     def _norm_root(self) -> Real | None:
-        one_sided = self.kind.by_norm and not self.kind.two_sided
-        return norm_root(self.left.norm, self.device) if one_sided else None
+        return self.kind.root(self.norms, self.device)
 
     def among_all(self, part: Solution) -> tuple[Array, Array]:
         """Return the functions of a solution of a part of the data, (p, k) and (q, k), in all functions."""

@@ -106,12 +106,12 @@ class System:
             intervals = np.sort(operator.reported_values(errors.intervals), axis=1)
         constants = min(problem.nulls, len(spectrum.values)) or _leading_constant(moments, shown["left"])
         certain, contradicted = np.ones(len(spectrum.values), bool), np.zeros(len(spectrum.values), bool)
-        if of_trajectories(operator) and not own.two_sided and len(certain):
+        if of_trajectories(operator) and operator.right_gram is None and len(certain):
             matrices = LagMatrices.of(moments, shown["right"])
             contradicted = matrices.contradicted
             if dynamic and is_lagged(moments):
                 certain = resolved(matrices.residuals(shown_values), shown_values)
-        of_starts = shown["left" if own.two_sided else "right"]
+        of_starts = shown[own.sides[0]]
         shared = of_trajectories(operator) and moments.right_basis is None
         starts = starts_of(moments, of_starts) if shared and of_starts.size else Starts()
         ratios = _ratios_to_graph(problem, moments)
@@ -125,8 +125,7 @@ class System:
             "rank_": spectrum.rank,
             "residuals_": spectrum.residuals,
             "status_": f"{spectrum.status}; {errors.reason}" if errors.reason else spectrum.status,
-            "support_": left.support,
-            **({"right_support_": right.support} if own.two_sided else {}),
+            **{name: {"left": left, "right": right}[side].support for name, side in attributes.supports.items()},
             attributes.errors: intervals,
             "standard_errors_": errors.standard,
             "held_out_": held_out,
@@ -267,7 +266,7 @@ def score_span(operator: Operator, moments: Moments, functions: Mapping[str, Fun
     left = functions.get("left", right)[:, :wanted]
     check_rows(moments.count, right.shape[1], f"{moments.count} are left of {moments.rows}")
     means, kind = checked_means(moments), scoring_operator(operator).solver
-    if kind.two_sided and not operator.solver.two_sided:
+    if kind.sides[0] != operator.solver.sides[0]:  # of the present and of the future
         left, right = right, left
     other = moments.right_basis or moments.basis
     right_gram = means.get("right_gram", means["gram"])

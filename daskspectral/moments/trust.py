@@ -249,7 +249,7 @@ def _started(operator: Operator, starts: Starts) -> str:
             "the trajectories leave the states in which they start and hardly return: the weights of equilibrium vary "
             f"by {_percent(starts.imbalance)} with an error as large, and none is trusted. Use longer trajectories"
         )
-    which = "" if operator.solver.two_sided else " (or the process is not reversible)"
+    which = "" if operator.right_gram is not None else " (or the process is not reversible)"
     return (
         f"the trajectories do not start in equilibrium{which}: its weights vary by {_percent(starts.imbalance)}, and "
         "none is trusted. Fit with sample_weight=Koopman.equilibrium_weights(X), or with method='eigen'"

@@ -12,6 +12,7 @@ from daskspectral.kernels import Gaussian, Kernel
 from daskspectral.kernels.names import named
 from daskspectral.manifolds import Manifold
 from daskspectral.operators import Laplacian, Operator
+from daskspectral.solve import NormConstrained
 from daskspectral.validation import (
     check_flag,
     check_integer,
@@ -31,7 +32,7 @@ def check_components(value: Any, operator: Operator) -> None:
     """Raise ValueError unless n_components is a positive whole number or, of principal components, a share."""
     if not is_share(value):
         check_integer("n_components", value)
-    elif not operator.solver.by_norm or operator.solver.two_sided:
+    elif operator.solver != NormConstrained():
         raise ValueError(
             f"n_components={value!r} is a share of the variance, which Covariance() has: give an integer of 1 or more"
         )

@@ -55,7 +55,7 @@ def has_right_view(estimator: Any) -> bool:
 
 def is_singular(estimator: Any) -> bool:
     """Whether the estimator has singular values."""
-    return isinstance(estimator, SpectralEstimator) and estimator.solver_.two_sided
+    return isinstance(estimator, SpectralEstimator) and estimator.solver_.sides[0] == "left"
 
 
 def values_of(estimator: Any) -> NDArray[np.inexact[Any]]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
@@ -20,7 +20,7 @@ from scipy.sparse.linalg import ArpackError, eigsh
 from daskspectral.devices import HOST, Device
 from daskspectral.registry import Named
 from daskspectral.solve.pencil import CERTAIN, Pencil, leading_pairs
-from daskspectral.solve.ritz import energy_scores, explained, overfitted, ritz, ritz_singular
+from daskspectral.solve.ritz import SMALL, energy_scores, explained, overfitted, ritz, ritz_singular
 from daskspectral.solve.system import BySlopes, ByValues, GalerkinSystem, Penalty
 from daskspectral.solve.whitening import Whitening, fix_signs, inverse_root, orthonormal, symmetric_part, whiten
 from daskspectral.validation import check_flag, check_option
@@ -31,6 +31,7 @@ Rank = int | tuple[int, int]
 NEGLIGIBLE = 1e-3  # of the largest value: differences below it count as none
 SMALL_SINGULAR = 0.25  # of the largest: smaller singular values are judged relative to this
 MISSING = 0.1  # of what the constant explains: the cost of a singular function that a basis does not have
+COMPARED, MOST_COMPARED = 16, 24  # values that are compared; the same up to 24 that are wanted
 POSITIVE = 1e-6  # of the largest value, by which one below 0 is no rounding
 
 
@@ -84,6 +85,8 @@ class Problem(Named, ABC):
         Whether the largest values are wanted.
     worst : float
         Stands in `scores` for each value of a candidate without a solution.
+    penalties : tuple of float
+        Values of c that a choice tries, the usual one first.
     """
 
     value: ClassVar[str] = "eigenvalue"
@@ -94,6 +97,7 @@ class Problem(Named, ABC):
     by_norm: ClassVar[bool] = False
     descending: bool = False
     worst: ClassVar[float] = math.inf
+    penalties: ClassVar[tuple[float, ...]] = (0.1, 1.0)
 
     @abstractmethod
     def solve(self, system: GalerkinSystem) -> Solution:
@@ -163,6 +167,28 @@ class Problem(Named, ABC):
     def scores(self, found: Mapping[Any, Array], wanted: int) -> dict[Any, float]:
         """Return the scores of candidates by their held-out values (n_splits, k); larger is better."""
         return energy_scores(found)
+
+    def n_compared(self, wanted: int) -> int:
+        """Return how many held-out values are compared if so many are `wanted`."""
+        return max(COMPARED, wanted) if wanted > MOST_COMPARED else COMPARED
+
+    def undercut(self, best: Array, others: Iterable[Array]) -> Array | None:
+        """Return the least of the other candidates' held-out values (n_splits, k) over the best one's, (k,).
+
+        It is 1 unless another's are lower in every split: the best one's functions are too few by as much, or follow
+        their own rows.
+        """
+        known = np.isfinite(best) & (best > SMALL * best.max(initial=0.0, where=np.isfinite(best)))
+        least = np.ones(best.shape[1])
+        for values in others:
+            usable = known & np.isfinite(values) & (values > 0)
+            ratio = np.divide(values, best, out=np.ones_like(best), where=usable)
+            least = np.minimum(least, np.where((ratio < 1).all(axis=0), np.exp(np.log(ratio).mean(axis=0)), 1.0))
+        return least
+
+    def root(self, norms: tuple[Array, Array] | None, device: Device = HOST) -> Array | None:
+        """Return what is known before a solution from the squared norms of the functions, None if nothing is."""
+        return None
 
 
 def described(
@@ -295,6 +321,9 @@ class NormConstrained(Problem):
         coefficients[null] = -shift @ coefficients[~null]
         return described(system, values, coefficients, coefficients, rank, residuals)
 
+    def root(self, norms: tuple[Array, Array] | None, device: Device = HOST) -> Array | None:
+        return None if norms is None else norm_root(norms[0], device)
+
 
 def norm_root(norm: Array, device: Device = HOST) -> Array:
     """Return R (r, s) with Rᵀ K R = I for the r functions of nonzero norm; (r,) if K is diagonal.
@@ -359,6 +388,7 @@ class TwoMetricSVD(Problem):
     two_sided: ClassVar[bool] = True
     measure: ClassVar[str] = "singular value"
     worst: ClassVar[float] = -1.0
+    penalties: ClassVar[tuple[float, ...]] = (0.1, 1.0, 0.01, 100.0)
 
     def penalty(self, system: GalerkinSystem, by_values: ByValues, by_slopes: BySlopes) -> Penalty | None:
         return by_values(True)
@@ -386,6 +416,12 @@ class TwoMetricSVD(Problem):
     def scores(self, found: Mapping[Any, Array], wanted: int) -> dict[Any, float]:
         shares = {s: np.mean(h * np.abs(h), axis=0)[:wanted] for s, h in found.items()}
         return {s: float(np.cumsum(share).max()) for s, share in shares.items()}
+
+    def n_compared(self, wanted: int) -> int:
+        return max(COMPARED, wanted)
+
+    def undercut(self, best: Array, others: Iterable[Array]) -> None:
+        return None
 
     def solve(self, system: GalerkinSystem) -> Solution:
         covariances, squares = system.covariances, [np.diag(gram) for gram in system.grams]

@@ -26,6 +26,7 @@ from daskspectral.moments import Moments
 from daskspectral.moments.intervals import jackknife_ends
 from daskspectral.moments.lags import LagMatrices
 from daskspectral.operators import Operator
+from daskspectral.operators.base import derivative_orders
 from daskspectral.operators.lags import lag_of
 from daskspectral.operators.paired import of_trajectories, scoring_operator
 from daskspectral.operators.stopped import Stopped
@@ -238,7 +239,7 @@ class Process(SpectralEstimator):
         """Return the operator between the functions. Raises ValueError unless it is of a reversible generator."""
         moments = self.fitted().moments_
         operator = moments.operator
-        if of_trajectories(operator) or not _is_generator(operator) or not operator.solver.needs_symmetry:
+        if of_trajectories(operator) or not _is_generator(operator) or not operator.form.symmetric:
             raise ValueError(f"{operator!r} is no reversible generator. Fit Koopman to trajectories")
         if "form" not in moments.arrays:
             raise ValueError("metastable sets take basis=Landmarks(), or TrigonometricBasis for angles, not a lattice")
@@ -308,7 +309,7 @@ def _described(one: Any) -> str:
 
 def _is_generator(operator: Operator) -> bool:
     """Return whether the operator is the generator of a process, or minus it."""
-    return operator.annihilates_constants and operator.views == ("x",) and not operator.solver.by_norm
+    return operator.annihilates_constants and operator.views == ("x",) and any(derivative_orders(operator))
 
 
 def _check_entered(source: Source, sets: Sequence[Boundary]) -> None:
