@@ -56,7 +56,7 @@ that a file that names it finds it, with a line in the table of its docstring; a
 - a kernel: `kernels.ProfileKernel` (`geometry`, `smoothness`, `profile`), or `kernels.Kernel`;
 - a manifold: `manifolds.Manifold` (`ambient`, `dimension`, `_normals`; with `_level` and `_eigenspace` its functions);
 - a basis: `basis.Basis` (`size`, `dimension`, `order`, `description`, `at`);
-- functions that take part in basis="auto": `choosing.search.Kind` (`name`, `rival`);
+- functions that take part in basis="auto": `choosing.search.CandidateFamily` (`name`, `best`);
 - a kind of problem: `solve.Problem` (`name`, `solve` and its flags); operators name it, by its name too;
 - an estimator: `estimators.base.Estimator` (`fit`, `fitted_attributes`), or `MeasuredEstimator` (`_session`, `_solve`);
 - an estimator of one operator, for another field: `spectral.estimator.SpectralEstimator` (`operator`, `basis` and a

@@ -166,14 +166,14 @@ def test_each_is_used_saved_and_described(added: Any, tmp_path: Path, capsys: py
 
 KIND = """
 from daskspectral.basis import MonomialBasis
-from daskspectral.choosing.search import Kind, Rival
+from daskspectral.choosing.search import CandidateFamily, CandidateBasis
 
-class Monomials(Kind):
+class Monomials(CandidateFamily):
     name, ahead = "monomials", 1.0
 
-    def rival(self, search, splits, periods, rng):
+    def best(self, search, splits, periods, rng):
         dimension = search.pilot.points("x").shape[1]
-        return Rival.of(MonomialBasis(dimension, 2), search, splits, "monomials to degree 2")
+        return CandidateBasis.of(MonomialBasis(dimension, 2), search, splits, "monomials to degree 2")
 """
 
 

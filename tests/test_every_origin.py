@@ -169,7 +169,7 @@ def test_every_class_is_tried() -> None:
 def fitted(operator: Any, fields: Fields, name: str, move: Move, dtype: str) -> Any:
     """A fit to moved data; None for functions that the operator does not take."""
     made, x = BASES[name](move), move(X)
-    data: Any = (x, move(Y)) if len(operator.views) == 2 and operator.lag is None else x
+    data: Any = (x, move(Y)) if operator.views == ("x", "y") else x
     options: dict[str, Any] = {"right_basis": made} if isinstance(operator, operators.Cross) else {}
     model = dsp.SpectralDecomposition(operator, made, n_components=3, random_state=0, dtype=dtype, **options)
     with warnings.catch_warnings():

@@ -100,7 +100,7 @@ def families_of(kernel: Kernel | None, usual: tuple[Kernel, ...]) -> tuple[Kerne
 
 def kernel_of(kernel: Kernel, factor: float, moments: Moments) -> Kernel:
     """Return the kernel with its scale, a factor of the longest period of the lattice, where it is open."""
-    return kernel.resolve(factor * float(cast(Any, moments.basis).period.max()), "auto")
+    return kernel.resolve(factor * float(cast(FourierLattice, moments.basis).period.max()), "auto")
 
 
 def searched(evaluator: TrialEvaluator | RidgeEvaluator, families: Sequence[Kernel]) -> Search:
@@ -161,7 +161,7 @@ def prior_search(
 
     Raises LinAlgError if no candidate converges.
     """
-    whole, measured = trial.moments, cast(Any, trial.moments.basis)
+    whole, measured = trial.moments, cast(FourierLattice, trial.moments.basis)
     lattice = measured.truncated(shrunk_orders(measured.orders, TRIED))
     moments = whole.expanded(lattice)
 
@@ -282,7 +282,7 @@ def _given(basis: Any, moments: Moments) -> tuple[tuple[int, ...] | None, Kernel
 
     Raises TypeError or ValueError for a kernel that is no prior, ValueError for frequencies that were not measured.
     """
-    lattice, kernel = cast(Any, moments.basis), None
+    lattice, kernel = cast(FourierLattice, moments.basis), None
     recipe = basis.recipe if isinstance(basis, BasisRecipe) else None
     own = recipe if isinstance(recipe, FourierBasis) else None
     if own is not None and not isinstance(own.kernel, str):

@@ -12,8 +12,8 @@ The search is one of scales: for each kernel a climb with few functions on few r
 then the best scale of each with all of them. Where functions have gradients, a metric is learned from those of the best
 candidate, as often as it is better.
 
-Functions of other kinds take part: a kind is one class, which registers itself by inheriting from `Kind`, and is then
-compared wherever basis="auto" asks for it.
+Functions of other kinds take part: a kind is one class, which registers itself by inheriting from `CandidateFamily`,
+and is then compared wherever basis="auto" asks for it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from daskspectral.choosing.landmarks import FitSample, advise_copies
 from daskspectral.choosing.lattice import compares_modes, pilot_box, with_method
 from daskspectral.choosing.pilot import FOLDS, ROWS, Pilot
 from daskspectral.choosing.prior import FAMILIES, PENALTY, kernel_of, prior_search
-from daskspectral.choosing.side import Open, Side
+from daskspectral.choosing.spaces import FunctionSpace, SearchSpace
 from daskspectral.data.source import Source
 from daskspectral.engine.memory import local_threads
 from daskspectral.errors import Rank, TrustWarning, warn_user
@@ -85,7 +85,7 @@ CELL_SAMPLE = 2000  # rows among which centres are found
 
 
 @dataclass(frozen=True, eq=False)
-class Family:
+class KernelFamily:
     """A kernel whose scale is open, the median distance as it measures, and landmarks (p, d) with their rows if any."""
 
     kernel: Kernel
@@ -95,8 +95,13 @@ class Family:
 
     @classmethod
     def of(
-        cls, kernel: Kernel, side: Side, pilot: Pilot, rng: np.random.Generator, pool: NDArray[np.intp] | None = None
-    ) -> Family:
+        cls,
+        kernel: Kernel,
+        side: FunctionSpace,
+        pilot: Pilot,
+        rng: np.random.Generator,
+        pool: NDArray[np.intp] | None = None,
+    ) -> KernelFamily:
         """A kernel at the landmarks of a side, or at rows of the pilot: of a `pool` of them, or of all.
 
         The median distance is 0 where all rows are equal.
@@ -112,7 +117,9 @@ class Family:
         rows = pool[choose(method, embedded[pool], min(side.drawn, len(pool)), rng)]
         return cls(kernel, median, points[rows], rows)
 
-    def raw(self, kernel: Kernel, side: Side, pilot: Pilot, rng: np.random.Generator, *, filled: bool = False) -> Array:
+    def raw(
+        self, kernel: Kernel, side: FunctionSpace, pilot: Pilot, rng: np.random.Generator, *, filled: bool = False
+    ) -> Array:
         """The landmarks in the columns of the data, as a kernel chooses them where their method is by a kernel.
 
         `filled` takes other rows of the pilot, too, up to the number that is wanted.
@@ -128,13 +135,13 @@ class Family:
 
 
 @dataclass(frozen=True, eq=False)
-class SideFunctions:
+class CandidateFunctions:
     """The functions of one side: those that are given, or those of families."""
 
-    side: Side
-    families: list[Family] = field(default_factory=list)
+    side: FunctionSpace
+    families: list[KernelFamily] = field(default_factory=list)
 
-    def family(self, setting: Setting) -> Family:
+    def family(self, setting: Setting) -> KernelFamily:
         """The family of a setting; one stands for all."""
         return self.families[min(setting.family, len(self.families) - 1)]
 
@@ -165,7 +172,7 @@ class SideFunctions:
 
 @dataclass(frozen=True, eq=False)
 class LandmarkSearch:
-    """What is compared, of what is left `open`.
+    """Kernels at landmarks that are compared, in the `space` of what is left to the data.
 
     `left` and `right` are the functions of both sides, `right` is None where they are the same. `landmark` (m,) marks
     the rows of the pilot among which landmarks are chosen, and `drawn` makes a family of a kernel on the left.
@@ -173,11 +180,11 @@ class LandmarkSearch:
     """
 
     pilot: Pilot
-    open: Open
-    left: SideFunctions
-    right: SideFunctions | None
+    space: SearchSpace
+    left: CandidateFunctions
+    right: CandidateFunctions | None
     landmark: NDArray[np.bool_]
-    drawn: Callable[[Kernel], Family]
+    drawn: Callable[[Kernel], KernelFamily]
     penalties: tuple[float | None, ...]
     size: int = TRIAL_LANDMARKS
 
@@ -186,14 +193,14 @@ class LandmarkSearch:
         return self.pilot.operator
 
     @property
-    def sides(self) -> tuple[SideFunctions, ...]:
+    def sides(self) -> tuple[CandidateFunctions, ...]:
         """The functions of the left, and of the right where they differ."""
         return (self.left,) if self.right is None else (self.left, self.right)
 
     @property
     def slopes(self) -> bool:
         """Whether gradients of functions in the space of the data count."""
-        own, operator = self.open.left.landmarks, self.operator
+        own, operator = self.space.left.landmarks, self.operator
         still = not any(derivative_orders(operator)) or self.right is not None
         still |= isinstance(operator, Laplacian) and operator.manifold is not None
         return own is not None and own.periods is None and not still
@@ -201,7 +208,7 @@ class LandmarkSearch:
     @property
     def spread(self) -> float:
         """J."""
-        own = self.open.left.landmarks
+        own = self.space.left.landmarks
         if own is not None and not isinstance(own.jitter, str):
             return float(own.jitter)
         return SPREAD if self.slopes else 0.0
@@ -209,11 +216,11 @@ class LandmarkSearch:
     @property
     def metrics(self) -> bool:
         """Whether metrics may be learned."""
-        own = self.open.left.landmarks
+        own = self.space.left.landmarks
         return self.slopes and max(derivative_orders(self.operator)) == 1 and own is not None and own.kernel == "auto"
 
     @property
-    def leading(self) -> SideFunctions:
+    def leading(self) -> CandidateFunctions:
         """The functions whose kernel stands for a candidate."""
         return self.left if self.right is None or len(self.left.families) > 0 else self.right
 
@@ -222,7 +229,7 @@ class LandmarkSearch:
     ) -> TrialEvaluator:
         """Return what compares bases on the pilot in some splits: those of settings, or any that `trial` measures."""
         part, halves = merged(splits, self.pilot.folds)
-        pilot, components, kind = self.pilot.parted(part), self.open.components, self.operator.solver
+        pilot, components, kind = self.pilot.parted(part), self.space.components, self.operator.solver
         measured = partial(trial or self._trial, pilot)
         return TrialEvaluator(
             measured, halves, kind.n_compared(components), penalties or self.penalties, kind, components
@@ -231,7 +238,7 @@ class LandmarkSearch:
     def _trial(self, pilot: Pilot, setting: Setting) -> Trial:
         basis = self.left.of(setting, self.size, self.spread)
         right = None if self.right is None else self.right.of(setting, self.size, 0.0)
-        return pilot.trial(basis, right, self.landmark, self.open.dtype)
+        return pilot.trial(basis, right, self.landmark, self.space.dtype)
 
     def run(self, splits: Sequence[Split], rng: np.random.Generator) -> tuple[Search, Search, str]:
         """Return the finalists, all that were tried with few functions, and the edge of the scales.
@@ -278,9 +285,9 @@ class LandmarkSearch:
             return False
         pilot = self.pilot.among(self.landmark)
         everywhere = pilot.parted(np.zeros(pilot.folds, dtype=np.int64))
-        moments = everywhere.trial(basis, None, np.ones(pilot.rows, dtype=bool), self.open.dtype).moments
+        moments = everywhere.trial(basis, None, np.ones(pilot.rows, dtype=bool), self.space.dtype).moments
         try:
-            problem = GalerkinProblem(moments, self.open.components, setting.penalty)
+            problem = GalerkinProblem(moments, self.space.components, setting.penalty)
             spectrum = problem.solve(problem.means, problem.rows)
         except np.linalg.LinAlgError:
             return False
@@ -310,7 +317,7 @@ class LandmarkSearch:
 
     def undercut(self, final: Search) -> Array | None:
         """Return the least values of other finalists over those of the best one, (k,) (`Problem.undercut`)."""
-        best, *others = (final.found[s][:, : self.open.components] for s in final.order)
+        best, *others = (final.found[s][:, : self.space.components] for s in final.order)
         return self.operator.solver.undercut(best, others)
 
 
@@ -330,7 +337,7 @@ def families_of(kernel: Kernel | str, order: int, periods: tuple[float | None, .
 
 
 @dataclass(frozen=True, eq=False)
-class Rival:
+class CandidateBasis:
     """The best functions of a kind, with their held-out `values` (splits, k).
 
     In the table of the choice it is `shown` with a `factor` and a `penalty`.
@@ -343,7 +350,7 @@ class Rival:
     penalty: float | None = None
 
     @classmethod
-    def of(cls, basis: Basis, search: LandmarkSearch, splits: Sequence[Split], shown: str) -> Rival:
+    def of(cls, basis: Basis, search: LandmarkSearch, splits: Sequence[Split], shown: str) -> CandidateBasis:
         """A basis that is fitted and judged as it is."""
 
         def trial(pilot: Pilot, _: Setting) -> Trial:
@@ -353,8 +360,8 @@ class Rival:
         return cls(basis, values, shown)
 
 
-class Kind(ABC):
-    """Functions of another kind, as a rival of kernels at landmarks.
+class CandidateFamily(ABC):
+    """Functions of another kind, as candidates besides kernels at landmarks.
 
     `ahead` is added to its scores in the comparison with others, as by a hundredth where its pass over all rows is so
     much faster.
@@ -364,22 +371,22 @@ class Kind(ABC):
     ahead: ClassVar[float] = 0.0
 
     @classmethod
-    def family(cls) -> list[Kind]:
+    def family(cls) -> list[CandidateFamily]:
         """One of each kind, in the order of their definition."""
         return [kind() for kind in cls.__subclasses__()]
 
-    def takes(self, wanted: Open, dimension: int, periods: Periods | None) -> bool:
+    def takes(self, wanted: SearchSpace, dimension: int, periods: Periods | None) -> bool:
         """Whether it is compared for what is left open, on so many columns."""
         return wanted.compares_bases and periods is None
 
     @abstractmethod
-    def rival(
+    def best(
         self, search: LandmarkSearch, splits: Sequence[Split], periods: Periods | None, rng: np.random.Generator
-    ) -> Rival | None:
+    ) -> CandidateBasis | None:
         """The best of its functions; None where none suits the rows of the pilot."""
 
 
-class Cells(Kind):
+class Cells(CandidateFamily):
     """Few soft cells, which short trajectories bear.
 
     Of m rows p cells leave a variance in proportion to p / m, and an error of their size: the best p grows slowly.
@@ -387,12 +394,12 @@ class Cells(Kind):
 
     name = "cells"
 
-    def takes(self, wanted: Open, dimension: int, periods: Periods | None) -> bool:
+    def takes(self, wanted: SearchSpace, dimension: int, periods: Periods | None) -> bool:
         return periods is None and wanted.judge.solver.two_sided
 
-    def rival(
+    def best(
         self, search: LandmarkSearch, splits: Sequence[Split], periods: Periods | None, rng: np.random.Generator
-    ) -> Rival | None:
+    ) -> CandidateBasis | None:
         points = np.asarray(search.pilot.points("x"), dtype=float)
         if len(points) < LEAST_CELL_ROWS or not search.landmark.any():
             return None
@@ -400,18 +407,18 @@ class Cells(Kind):
         counts = sorted({max(LEAST_CELLS, round(share * np.cbrt(len(points)))) for share in COUNTS})
         drawn = [NormalizedRBF.draw(sample, p, 1.0, rng) for p in counts]
 
-        def rival(asked: tuple[NormalizedRBF, float]) -> Rival:
+        def judged(asked: tuple[NormalizedRBF, float]) -> CandidateBasis:
             own, ratio = asked
             cells = NormalizedRBF(own.centers, ratio * own.width)
-            return replace(Rival.of(cells, search, splits, f"{cells.size} soft cells"), factor=ratio)
+            return replace(CandidateBasis.of(cells, search, splits, f"{cells.size} soft cells"), factor=ratio)
 
-        found = in_threads(rival, [(cells, ratio) for cells in drawn for ratio in RATIOS])
+        found = in_threads(judged, [(cells, ratio) for cells in drawn for ratio in RATIOS])
         scores = search.evaluator(splits).totals({i: own.values for i, own in enumerate(found)})
-        best: Rival = found[ranked(scores)[0]]
+        best: CandidateBasis = found[ranked(scores)[0]]
         return best
 
 
-class Lattice(Kind):
+class Lattice(CandidateFamily):
     """A Fourier lattice of the usual frequencies in the box of the pilot's rows, without the box, with its best prior.
 
     None where some column is constant, and where the rows fill a small part of the box.
@@ -419,13 +426,13 @@ class Lattice(Kind):
 
     name, ahead = "lattice", 0.01
 
-    def takes(self, wanted: Open, dimension: int, periods: Periods | None) -> bool:
+    def takes(self, wanted: SearchSpace, dimension: int, periods: Periods | None) -> bool:
         judge = wanted.operator.validation_operator
         return wanted.compares_bases and dimension <= MOST_VARIABLES and compares_modes(judge)
 
-    def rival(
+    def best(
         self, search: LandmarkSearch, splits: Sequence[Split], periods: Periods | None, rng: np.random.Generator
-    ) -> Rival | None:
+    ) -> CandidateBasis | None:
         pilot = search.pilot
         boxed = pilot_box(np.asarray(pilot.points("x"), dtype=float), periods, pilot.source.n)
         if boxed is None:
@@ -434,20 +441,22 @@ class Lattice(Kind):
         kept = np.flatnonzero(~lattice.domain(np.asarray(pilot.points("x"), float)))
         part, halves = merged(splits, pilot.folds)
         trial = pilot.among(kept).parted(part).trial(lattice, None, search.landmark[kept], "float64")
-        penalties, count = (PENALTY * pilot.repeats,), pilot.operator.solver.n_compared(search.open.components)
+        penalties, count = (PENALTY * pilot.repeats,), pilot.operator.solver.n_compared(search.space.components)
         try:
             found = prior_search(trial, halves, FAMILIES, penalties, count)
         except (UnresolvedError, np.linalg.LinAlgError):
             return None
         best = found.order[0]
         kernel = kernel_of(FAMILIES[best.family], best.factor, trial.moments)
-        return Rival(FourierBasis(lattice.orders), found.found[best], f"lattice, {kernel}", best.factor, best.penalty)
+        return CandidateBasis(
+            FourierBasis(lattice.orders), found.found[best], f"lattice, {kernel}", best.factor, best.penalty
+        )
 
 
 # -- what is decided ---------------------------------------------------------------------------------------------------
 
 
-def decide(source: Source, wanted: Open, rng: np.random.Generator) -> Selection:
+def decide(source: Source, wanted: SearchSpace, rng: np.random.Generator) -> Selection:
     """The table of the candidates, with the parameters chosen by it: kernel, landmarks, spread, penalty.
 
     Functions of other kinds take part where nothing of the left ones is given. Raises InvalidRowError for an invalid
@@ -480,9 +489,11 @@ def decide(source: Source, wanted: Open, rng: np.random.Generator) -> Selection:
         splits = half_splits(pilot.folds, TIMES, rng)
         final, first, edge = search.run(splits, rng)
         setting, undercut = final.order[0], search.undercut(final)
-        kinds = [kind for kind in Kind.family() if wanted.alone and kind.takes(wanted, source.dimension, periods)]
-        rivals = {kind: kind.rival(search, splits, periods, rng) for kind in kinds}
-        better, candidates = _best(search, final, {kind: rival for kind, rival in rivals.items() if rival is not None})
+        kinds = [
+            kind for kind in CandidateFamily.family() if wanted.alone and kind.takes(wanted, source.dimension, periods)
+        ]
+        found = {kind: kind.best(search, splits, periods, rng) for kind in kinds}
+        better, candidates = _best(search, final, {kind: own for kind, own in found.items() if own is not None})
         others = zip(first.order, search.leading.table(first, wanted.components), strict=True)
         candidates += tuple(candidate for s, candidate in others if s not in final.found)
         logger.info("chosen among %d candidates: %s", len(candidates), candidates[0].kernel)
@@ -495,25 +506,25 @@ def decide(source: Source, wanted: Open, rng: np.random.Generator) -> Selection:
             kernel = functions.kernel(setting)
             raw = functions.family(setting).raw(kernel, side, pilot, rng, filled=pilot.repeated is None)
             spread = search.spread if side.role == Role.TRIAL else 0.0
-            parameters[f"{side.role}basis"] = side.given_at(raw, kernel, spread)
+            parameters[side.role.named("basis")] = side.given_at(raw, kernel, spread)
     return Selection(candidates, parameters, pilot.rows, median, edge, why, undercut)
 
 
 def _best(
-    search: LandmarkSearch, final: Search, rivals: Mapping[Kind, Rival]
+    search: LandmarkSearch, final: Search, further: Mapping[CandidateFamily, CandidateBasis]
 ) -> tuple[BasisRecipe | None, tuple[Candidate, ...]]:
     """Return the basis that is better than the best kernel at landmarks, if one is, and the table with all of them."""
-    best, *others = search.leading.table(final, search.open.components, "compared in all splits")
-    values: dict[Kind | None, Array] = {None: final.found[final.order[0]]}
-    values |= {kind: rival.values for kind, rival in rivals.items()}
+    best, *others = search.leading.table(final, search.space.components, "compared in all splits")
+    values: dict[CandidateFamily | None, Array] = {None: final.found[final.order[0]]}
+    values |= {kind: own.values for kind, own in further.items()}
     scores = final.evaluator.totals(values)
-    shown: dict[Kind | None, Candidate] = {None: best}
-    for kind, own in rivals.items():
+    shown: dict[CandidateFamily | None, Candidate] = {None: best}
+    for kind, own in further.items():
         why = f"the best {kind.name}"
         shown[kind] = Candidate.of(own.shown, own.factor, own.penalty, scores[kind], own.values, why)
     order = sorted(shown, key=lambda kind: -scores[kind] - (0.0 if kind is None else kind.ahead))
     shown[order[0]] = replace(shown[order[0]], why="best")
-    basis = None if order[0] is None else rivals[order[0]].basis
+    basis = None if order[0] is None else further[order[0]].basis
     return basis, (*(shown[kind] for kind in order), *others)
 
 
@@ -525,7 +536,7 @@ def pilot_bytes(source: Source, operator: Operator, size: int) -> int:
     return 3 * rows * source.row_bytes + local_threads() * (trial + 8 * p * BLOCK_ROWS * 6)
 
 
-def _search(pilot: Pilot, wanted: Open, rng: np.random.Generator) -> LandmarkSearch:
+def _search(pilot: Pilot, wanted: SearchSpace, rng: np.random.Generator) -> LandmarkSearch:
     """What is compared. Landmarks are rows of one half of the pilot: the other half judges.
 
     Methods that spread landmarks leave rows close to some landmark, where functions are flat: on these a basis would
@@ -535,8 +546,8 @@ def _search(pilot: Pilot, wanted: Open, rng: np.random.Generator) -> LandmarkSea
     chosen = rng.permutation(pilot.distinct)[: (pilot.distinct + 1) // 2]
     pool = np.sort(chosen) if pilot.repeated is None else np.flatnonzero(np.isin(pilot.repeated, chosen))
 
-    def drawn(side: Side, kernel: Kernel) -> Family:
-        found = Family.of(kernel, side, pilot, rng, pool)
+    def drawn(side: FunctionSpace, kernel: Kernel) -> KernelFamily:
+        found = KernelFamily.of(kernel, side, pilot, rng, pool)
         if found.median == 0:
             points = pilot.points(side.view)
             raise ValueError(
@@ -545,10 +556,10 @@ def _search(pilot: Pilot, wanted: Open, rng: np.random.Generator) -> LandmarkSea
             )
         return found
 
-    def functions(side: Side) -> SideFunctions:
+    def functions(side: FunctionSpace) -> CandidateFunctions:
         own, periods = side.landmarks, None if side.landmarks is None else side.periods_in(pilot.source, operator)
         kernels = () if own is None else families_of(own.kernel, max(derivative_orders(operator)), periods)
-        return SideFunctions(side, [drawn(side, kernel) for kernel in kernels])
+        return CandidateFunctions(side, [drawn(side, kernel) for kernel in kernels])
 
     left, right = functions(wanted.left), None if wanted.right is None else functions(wanted.right)
     given = wanted.solver.penalty

@@ -116,7 +116,7 @@ class Evaluator(Registered, ABC):
             if output is None:
                 output = Result.of_components(name, function.columns, coordinates)
             rows, columns = wanted_columns(rows, self)
-            wanted, layout = columns[role], vars(self).get(f"{role}layout_")
+            wanted, layout = columns[role], vars(self).get(role.named("layout_"))
             stacked = stacked_as(rows.data, "X", layout, rows, wanted=wanted)
             if stacked is None:
                 refuse_names(rows, layout)
@@ -138,7 +138,7 @@ class Evaluator(Registered, ABC):
                     progress=progress,
                 )
             except InvalidRowError as error:
-                tell_column(error, names_of(vars(self).get(f"{role}columns_"), layout))
+                tell_column(error, names_of(vars(self).get(role.named("columns_")), layout))
                 raise
 
     @property

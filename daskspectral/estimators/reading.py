@@ -276,8 +276,8 @@ class Reading:
             part = part if stacked is None else stacked.reader
             found = aligned(self.estimator, part, f"X[{i}]", Wanted() if chosen else sides[side])
             own = _names_of(found)
-            if self.learns and own is not None and f"{side}columns_" not in known:
-                known[f"{side}columns_"] = own
+            if self.learns and own is not None and side.named("columns_") not in known:
+                known[side.named("columns_")] = own
                 sides[side] = replace(sides[side], names=own, asked=False)
             readers.append(found)
         return readers if isinstance(X, list) else tuple(readers), known
@@ -313,7 +313,7 @@ class Reading:
     def _stacked(self, x: Any, what: str, layout: str = "layout_", **options: Any) -> StackedRows | None:
         """Labelled data by the layout of the fit of this name, or as is told."""
         known = self.known.get(layout)
-        wanted = self.wanted[Role(layout.removesuffix("layout_"))]
+        wanted = self.wanted[TRIAL if layout == "layout_" else TEST]
         found = stacked_as(x, what, known, self.rows, **options, wanted=wanted)
         if found is None or known is not None:
             return found

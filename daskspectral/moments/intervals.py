@@ -194,13 +194,13 @@ class _LeftOut:
 
     def _sums(self, problem: GalerkinProblem, means: Sums, seen: Sums, found: Solution) -> list[Any]:
         """The form and the Gram matrices of the turned functions, summed over the fold, less the fitted means."""
-        left, own = found.left @ self.turn, problem.right.role
+        left, first = found.left @ self.turn, problem.right.role.named("first")
         right = left if found.right is found.left else found.right @ self.turn
         norms = None if problem.norms is None else (self.weight * problem.norms[0], self.weight * problem.norms[1])
         sums = galerkin_system(problem.operator, seen, norms, about_means=False).between(left, right)
         if not problem.operator.center:
             return list(sums)
-        a, b = ((u.T @ means[name], u.T @ seen[name]) for u, name in ((left, "first"), (right, f"{own}first")))
+        a, b = ((u.T @ means[name], u.T @ seen[name]) for u, name in ((left, "first"), (right, first)))
         parts = [s - self._shared(*sides) for s, sides in zip(sums, ((a, b), (a, a), (b, b)), strict=True)]
         return parts if norms is None else [parts[0], *sums[1:]]
 

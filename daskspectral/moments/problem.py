@@ -209,8 +209,8 @@ class GalerkinProblem:
 
     def _by_values(self, means: Sums, rows: float, about_means: bool) -> Penalty:
         def matrix(side: _FunctionSpace) -> Real:
-            gram = means[f"{side.role}gram"]
-            gram = side.about_means(gram, means[f"{side.role}first"]) if about_means else gram
+            gram = means[side.role.named("gram")]
+            gram = side.about_means(gram, means[side.role.named("first")]) if about_means else gram
             return np.asarray((self.c or 0.0) * trace(side.root, gram) / rows * side.norm)
 
         right = None if self.right is self.left else matrix(self.right)
@@ -269,7 +269,7 @@ class _FunctionSpace:
         right = moments.right_basis if role == Role.TEST else None
         self.role, self.device = role, device
         self.basis: Basis = moments.basis if right is None else right
-        first, diagonal = moments.mean(f"{role}first"), np.diag(moments.mean(f"{role}gram"))
+        first, diagonal = moments.mean(role.named("first")), np.diag(moments.mean(role.named("gram")))
         share = np.divide(first, diagonal, out=np.zeros_like(first), where=diagonal > 0) * first
         self.support = share * counted_rows(moments)
         self.kept: NDArray[np.bool_] = ~self.basis.local | (self.support >= least)
@@ -277,7 +277,7 @@ class _FunctionSpace:
             self.kept &= _first_half(self.basis)
         else:
             advise_support(self.kept, self.basis, least)
-        self.gram, self.dtype = moments.mean(f"{role}gram"), moments.dtype
+        self.gram, self.dtype = moments.mean(role.named("gram")), moments.dtype
         self.variances = np.maximum(diagonal - first**2, 0.0)
         self.free_of_units = not moments.operator.solver.by_norm
 

@@ -21,7 +21,7 @@ from daskspectral.moments.moments import Moments
 from daskspectral.moments.pairwise import SQUARES, SUMS
 from daskspectral.moments.problem import GalerkinProblem, checked_means, galerkin_system
 from daskspectral.moments.sample import graph_size
-from daskspectral.moments.trust import SLOWER, Solved, advise_clipped, advise_manifold, advise_rank
+from daskspectral.moments.trust import SLOWER, Reliability, advise_clipped, advise_manifold, advise_rank
 from daskspectral.operators import Operator
 from daskspectral.operators.paired import of_trajectories, scoring_operator
 from daskspectral.solve.neighbors import energy_ratios
@@ -116,8 +116,8 @@ class System:
         starts = starts_of(moments, of_starts) if shared and of_starts.size else Starts()
         ratios = _ratios_to_graph(problem, moments)
         tests = (constants, starts, contradicted, ratios, names)
-        solved = Solved(problem, moments, spectrum, errors, approximation, certain, *tests)
-        solved.advise()
+        reliability = Reliability(problem, moments, spectrum, errors, approximation, certain, *tests)
+        reliability.advise()
         attributes = Attributes(own)
         found = {
             attributes.values: shown_values,
@@ -132,7 +132,7 @@ class System:
             "groups_": errors.groups,
             "function_errors_": errors.angles,
             "approximation_": approximation,
-            "trusted_": solved.trusted,
+            "trusted_": reliability.trusted,
             "constants_": constants,
         }
         return self.finished(found)

@@ -43,8 +43,8 @@ SLOWER, SOMEWHAT = 2.1, 1.5  # of energies over those of the slowest functions o
 
 
 @dataclass(frozen=True, eq=False)
-class Solved:
-    """A solved problem, with its error bars and how much half of the landmarks change its values, (k,).
+class Reliability:
+    """How far a solution can be relied on, by its error bars and what half of the landmarks change its values by, (k,).
 
     `certain` (k,) are values whose residuals let them be told from others, and `constants` so many come first. `starts`
     is the test of whether trajectories start in equilibrium, and a longer lag `contradicted` values (k,). `ratios` (q,)

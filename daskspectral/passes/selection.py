@@ -61,7 +61,7 @@ class Selection(Registered):
     splits, and their scores are not those of finalists.
 
     `parameters` are all arguments of the estimator with what was chosen in their place: an estimator made with them
-    fits the same rows to the same values and functions, to the bit; it knows of no rivals that undercut a value, so
+    fits the same rows to the same values and functions, to the bit; it knows of no others that undercut a value, so
     that intervals may be narrower. `rows` is the size of the pilot, `median` the median distance of its points,
     `edge` is "smallest" or "largest" where the best scale is the last that was tried, `reason` says why none was.
     `undercut` (k,) is by what factor other finalists have lower values than the chosen one in every split, 1 where none

@@ -36,7 +36,7 @@ class View:
     @property
     def preparation(self) -> Preparation:
         """What the estimator does to the columns."""
-        found: Preparation = getattr(self.estimator, f"{self._role}preparation_", Preparation())
+        found: Preparation = getattr(self.estimator, self._role.named("preparation_"), Preparation())
         return found
 
     @property
@@ -47,7 +47,7 @@ class View:
     @property
     def landmarks(self) -> Array | None:
         """Return the landmarks (p, d) in the units of X; None for a basis without landmarks."""
-        basis = getattr(self.estimator, f"{self._role}basis_", None)
+        basis = getattr(self.estimator, self._role.named("basis_"), None)
         if basis is None or not basis.landmark_parts:
             return None
         points: Array = basis.landmark_parts[0].landmarks
@@ -68,7 +68,7 @@ class View:
 
     @property
     def _columns(self) -> ColumnNames | None:
-        found: ColumnNames | None = vars(self.estimator).get(f"{self._role}columns_")
+        found: ColumnNames | None = vars(self.estimator).get(self._role.named("columns_"))
         return found
 
     def along(self, X: Any, numbers: Array) -> tuple[str, Any]:

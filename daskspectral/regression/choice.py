@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from daskspectral.choosing.candidates import RidgeEvaluator, Search, Setting
 from daskspectral.choosing.pilot import Pilot
-from daskspectral.choosing.search import TRIAL_LANDMARKS, Family, SideFunctions, families_of
-from daskspectral.choosing.side import Side
+from daskspectral.choosing.search import TRIAL_LANDMARKS, CandidateFunctions, KernelFamily, families_of
+from daskspectral.choosing.spaces import FunctionSpace
 from daskspectral.data.source import Source
 from daskspectral.errors import FitWarning, warn_user
 from daskspectral.moments.counting import unlike_columns
@@ -44,7 +44,7 @@ class Terms:
 
 
 def decide_regression(
-    source: Source, operator: Regression, side: Side, terms: Terms, rng: np.random.Generator, *, blocks: bool
+    source: Source, operator: Regression, side: FunctionSpace, terms: Terms, rng: np.random.Generator, *, blocks: bool
 ) -> Selection:
     """The table of the candidates, with the parameters chosen by it: kernel and landmarks; folds may be `blocks`.
 
@@ -54,9 +54,9 @@ def decide_regression(
     _advise_units(pilot)
     derivatives = 3 if operator.gradients else 0  # for gradients the rough kernel has two more
     kernels = families_of(landmarks.kernel, derivatives, side.periods_in(source, operator))
-    first = Family.of(kernels[0], side, pilot, rng)
+    first = KernelFamily.of(kernels[0], side, pilot, rng)
     first = replace(first, median=first.median or 1.0)  # any scale does where all points are equal
-    functions = SideFunctions(side, [replace(first, kernel=kernel) for kernel in kernels])
+    functions = CandidateFunctions(side, [replace(first, kernel=kernel) for kernel in kernels])
 
     def problem(candidate: Setting) -> RidgeProblem:
         basis = functions.of(candidate, TRIAL_LANDMARKS, 0.0)

@@ -15,7 +15,7 @@ from daskspectral.basis.role import Role
 from daskspectral.choosing.lattice import regression_lattice
 from daskspectral.choosing.prior import regress
 from daskspectral.choosing.search import pilot_bytes
-from daskspectral.choosing.side import Side
+from daskspectral.choosing.spaces import FunctionSpace
 from daskspectral.data.source import Source, open_regression
 from daskspectral.engine.memory import chosen_device
 from daskspectral.errors import ParameterError
@@ -239,7 +239,7 @@ class HermiteRegressor(Regressor):
         expected = Outline((side.size, None), basis=side.probe(source, operator))
         return Session(source, operator, choose, self.dtype, chosen_device(self.device), folds, expected, choosing)
 
-    def _side(self, source: Source, operator: Regression) -> tuple[Side, Any]:
+    def _side(self, source: Source, operator: Regression) -> tuple[FunctionSpace, Any]:
         """The functions for these data, and the number of landmarks that was asked for."""
         basis = Landmarks() if self.basis is None else named(self.basis)
         recipe = basis.recipe if isinstance(basis, BasisRecipe) else None
@@ -251,10 +251,12 @@ class HermiteRegressor(Regressor):
             )
         if isinstance(recipe, FourierBasis):
             basis = regression_lattice(recipe, source.dimension)
-        side = Side.of(basis, Role.TRIAL, "x", operator).fitted_to(source, operator)
+        side = FunctionSpace.of(basis, Role.TRIAL, "x", operator).fitted_to(source, operator)
         return side, getattr(basis, "n_landmarks", None)
 
-    def _discretised(self, source: Source, side: Side, operator: Regression, *, at_most: bool) -> Discretisation:
+    def _discretised(
+        self, source: Source, side: FunctionSpace, operator: Regression, *, at_most: bool
+    ) -> Discretisation:
         """The basis and the scaling of columns, from passes and a draw of rows."""
         source = standardized(source)
         if side.movable(source, operator):

@@ -15,7 +15,7 @@ from daskspectral.basis.names import named
 from daskspectral.basis.role import Role
 from daskspectral.choosing.networks import reserved_folds, rounds_of, train
 from daskspectral.choosing.search import decide, pilot_bytes
-from daskspectral.choosing.side import Open, Side
+from daskspectral.choosing.spaces import FunctionSpace, SearchSpace
 from daskspectral.data.source import Source, label_of
 from daskspectral.engine.sampling import draw_rows, take_rows
 from daskspectral.errors import DensityWarning, warn_user
@@ -39,7 +39,7 @@ MOST_PAIRED = 4000
 
 
 @dataclass(frozen=True, eq=False)
-class Choice(Open):
+class Choice(SearchSpace):
     """What a decomposition does with what its parameters leave to the data."""
 
     @property
@@ -195,9 +195,11 @@ class Choice(Open):
         """Return the choice with all open hyperparameters filled in."""
         closed = replace(self, solver=chosen.get("solver", self.solver))
         for side in self.sides:
-            name = f"{side.role}basis"
+            name = side.role.named("basis")
             if name in chosen:
-                made = Side.of(chosen[name], side.role, side.view, self.operator).fitted_to(source, self.operator)
+                made = FunctionSpace.of(chosen[name], side.role, side.view, self.operator).fitted_to(
+                    source, self.operator
+                )
                 test = side.role == Role.TEST
                 closed = replace(closed, right=made) if test else replace(closed, left=made)
         return closed
@@ -269,7 +271,7 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
     if compares or given is None:
         functions = NearestCentroids() if jumps else Landmarks()
     components = sys.maxsize if is_share(estimator._components) else estimator._components
-    left = Side.of(with_outputs(functions, components), Role.TRIAL, "x", operator)
+    left = FunctionSpace.of(with_outputs(functions, components), Role.TRIAL, "x", operator)
     if jumps and not isinstance(left.recipe, (CentroidBasis, NearestCentroids)):
         raise TypeError(f"the basis of NeighborJumps must be a NearestCentroids or CentroidBasis, got {given!r}.")
     own, network = left.landmarks, isinstance(left.recipe, NeuralBasis)
@@ -281,7 +283,7 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
     if other is not None or operator.own_right_basis:
         if other is None:
             other = functions if network else _alike(left.landmarks)
-        right = Side.of(with_outputs(other, components), Role.TEST, operator.right_view, operator)
+        right = FunctionSpace.of(with_outputs(other, components), Role.TEST, operator.right_view, operator)
         _check_networks(left.recipe, right.recipe)
     solver = solving(estimator.solver)
     if is_share(estimator._components) and (left.landmarks is None or type(left.landmarks.kernel) is not Linear):

@@ -420,14 +420,14 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
     def _functions(self, coefficients: Array, X: Any, role: Role = Role.TRIAL, **options: Any) -> Any:
         moments, basis = self.moments_, self.basis_
         apart = role if moments.operator.own_right_basis else Role.TRIAL
-        preparation = self.right_preparation_ if apart else self.preparation_
+        preparation = getattr(self, apart.named("preparation_"))
         if role == Role.TEST and moments.right_basis is not None:
             basis = moments.right_basis
-        means = moments.mean(f"{role}first") @ coefficients if moments.operator.center else None
+        means = moments.mean(role.named("first")) @ coefficients if moments.operator.center else None
         function: RowFunction
         if Rows.of(X).on_invalid == "pairwise" and moments.pairs is not None:
             d = basis.dimension
-            centre = moments.mean(f"{role}first")[-d:] * moments.pairs.centred
+            centre = moments.mean(role.named("first"))[-d:] * moments.pairs.centred
             function = FittedValues(coefficients[-d:], centre, preparation=preparation)
         else:
             basis, coefficients = basis.condensed(coefficients)

@@ -16,7 +16,7 @@ from daskspectral.datasets import SAMPLES
 from daskspectral.errors import TrustWarning
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.moments.intervals import Errors
-from daskspectral.moments.trust import Solved
+from daskspectral.moments.trust import Reliability
 from daskspectral.operators import Covariance, Cross
 from daskspectral.solve import Solution
 from tests.common import autoregression, doubtful
@@ -46,7 +46,7 @@ def told(match: str) -> Any:
     return pytest.warns(TrustWarning, match=match) if match else quiet()
 
 
-def solved(values: Any = (0.0, 1.0, 2.0, 4.0), **changes: Any) -> Solved:
+def solved(values: Any = (0.0, 1.0, 2.0, 4.0), **changes: Any) -> Reliability:
     """A solution whose parts are given: values known to a tenth, none of whose doubts are large."""
     moments = changes.pop("moments", None) or moments_of(MonomialBasis(2, 2), {"x": X}, FOLD)
     size = np.abs(values)
@@ -58,7 +58,7 @@ def solved(values: Any = (0.0, 1.0, 2.0, 4.0), **changes: Any) -> Solved:
     errors = Errors(ends, none, held_out, np.arange(len(values)), none, trusted, changes.pop("reason", ""))
     approximation = np.asarray(changes.pop("approximation", none), dtype=float)
     problem = changes.pop("problem", None) or problem_of(moments, len(values))
-    return Solved(problem, moments, spectrum(values, **changes), errors, approximation, trusted, problem.nulls)
+    return Reliability(problem, moments, spectrum(values, **changes), errors, approximation, trusted, problem.nulls)
 
 
 def test_doubts_of_values_and_of_landmarks() -> None:

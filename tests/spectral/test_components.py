@@ -16,8 +16,9 @@ from sklearn.decomposition import PCA
 
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
+from daskspectral.forms import gram
 from daskspectral.kernels import Gaussian
-from daskspectral.operators import Covariance
+from daskspectral.operators import BilinearForm, Covariance
 from daskspectral.solve.rotation import varimax
 from daskspectral.spectral.components import lag_one, red_noise
 from tests.common import assert_close, doubtful, reloaded
@@ -50,6 +51,14 @@ def by_gradients(loadings: Any) -> Any:
 
 def simplicity(loadings: Any) -> float:
     return float(np.var(loadings**2, axis=0).sum())
+
+
+@pytest.mark.parametrize("solver", ["principal", "covariance"])
+def test_values_by_norm_are_of_linear_functions(solver: str) -> None:
+    means = {"constants": True} if solver == "principal" else {"center": True}
+    model = dsp.SpectralDecomposition(BilinearForm(gram, solver, **means), n_components=3).fit(X)
+    values = vars(model).get("eigenvalues_", vars(model).get("singular_values_"))
+    assert_close(values, np.linalg.eigvalsh(np.cov(X.T, bias=True))[:-4:-1], 1e-9)
 
 
 @given(st.integers(0, 1000))

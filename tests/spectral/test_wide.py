@@ -14,7 +14,7 @@ from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis, Landmarks
-from daskspectral.choosing import landmarks, side
+from daskspectral.choosing import landmarks, spaces
 from daskspectral.errors import InvalidRowError, RankWarning
 from daskspectral.kernels import Linear
 from daskspectral.moments.attributes import Attributes
@@ -171,7 +171,7 @@ def test_leading_directions_of_many_rows_and_columns(
     """Where neither all rows nor all columns are taken, the functions hold the components, in each fold too."""
     x = X[:, :columns]
     wanted = components().fit(x, sample_weight=weights)
-    monkeypatch.setattr(side, "MOST_SPANNING", 50)
+    monkeypatch.setattr(spaces, "MOST_SPANNING", 50)
     monkeypatch.setattr(landmarks, "OVERSAMPLED", 4)
     found = components().fit(dsp.Rows(x), sample_weight=weights)
     assert found.basis_.size == 1 + 11 * 8

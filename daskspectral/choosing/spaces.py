@@ -1,4 +1,4 @@
-"""The left or the right functions of an operator: a basis, or landmarks that a fit draws; where they vanish."""
+"""The trial or test space of an operator: a basis, or landmarks that a fit draws; boundaries where functions vanish."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ Array = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
-    """The left or the right functions, as a `recipe`, by their `role`.
+class FunctionSpace:
+    """Trial (left) or test (right) functions, as a `recipe`, by their `role`.
 
     `view` is the field of points on which they are evaluated; `constant` adds the constant function. `count` is their
     number without it, once it is known. `units` (d,) are the magnitudes of columns whose unit does not matter.
@@ -49,12 +49,12 @@ class Side:
     units: Array | None = None
 
     @classmethod
-    def of(cls, functions: Any, role: Role, view: str, operator: Operator) -> Side:
+    def of(cls, functions: Any, role: Role, view: str, operator: Operator) -> FunctionSpace:
         """Return the functions that an estimator is given as its argument `basis`.
 
         Raise TypeError or ValueError for what cannot work with any data.
         """
-        name = f"{role}basis"
+        name = role.named("basis")
         if not isinstance(functions, BasisRecipe):
             raise TypeError(f"{name} must be one of daskspectral.basis, such as Landmarks(kernel); got {functions!r}")
         recipe = copy.deepcopy(functions).recipe  # kernels can be changed in place
@@ -122,7 +122,7 @@ class Side:
         found = basis.translated(np.ones(basis.dimension))
         return found is not None and not found.is_same and (operator.center or not found.rest.any())
 
-    def fitted_to(self, source: Source, operator: Operator, components: int = 0) -> Side:
+    def fitted_to(self, source: Source, operator: Operator, components: int = 0) -> FunctionSpace:
         """Return the same for these data, with the number of functions.
 
         Landmarks of a linear kernel, if their number is open, are as many as span all its functions, or `components`
@@ -149,7 +149,7 @@ class Side:
         known, dimension = self.probe(source, operator), source.dimension_at(self.view)
         if known.dimension != dimension:
             found = f"functions of {known.dimension} variables, and {label_of(self.view)} has {dimension} columns"
-            raise ValueError(f"{self.role}basis has {found}")
+            raise ValueError(f"{self.role.named('basis')} has {found}")
         known.check_order(order, operator.name)
         if self.landmarks is not None and self.landmarks.points is not None:
             self.sample(source, operator).given(self.landmarks.points)
@@ -202,7 +202,7 @@ class Side:
 
 
 @dataclass(frozen=True, eq=False)
-class Open:
+class SearchSpace:
     """The left and right functions for an operator, as the parameters of an estimator leave them to the data.
 
     `right` is None where the right functions are the left ones. With `compares_bases` functions of other kinds are
@@ -210,8 +210,8 @@ class Open:
     """
 
     operator: Operator
-    left: Side
-    right: Side | None
+    left: FunctionSpace
+    right: FunctionSpace | None
     components: int
     solver: Solving
     dtype: str = "float64"
@@ -219,7 +219,7 @@ class Open:
     given: bool = False
 
     @property
-    def sides(self) -> tuple[Side, ...]:
+    def sides(self) -> tuple[FunctionSpace, ...]:
         """The left functions, and the right ones where they differ."""
         return (self.left,) if self.right is None else (self.left, self.right)
 
