@@ -36,6 +36,7 @@ Array = NDArray[np.floating[Any]]
 BLOCK_BYTES, LEAST_COLUMNS = 1 << 23, 512  # of columns that are multiplied together
 SPARE, TIMES = 40, 3  # in which folds are solved, at least, and times those that are wanted
 GRAM, INVALID = "gram", "invalid"
+STATISTICS = 4  # of each column, beside its products with vectors
 
 
 def wide_components(components: int, n_rows: int) -> int:
@@ -56,12 +57,15 @@ class RowScores(Registered):
     """The scores (n, q) of rows on directions, NaN for rows that are left out, and what was summed of the columns.
 
     `first` and `squares` (d,) are the sums of prepared columns and of their squares, `order` those over runs of rows
-    (`moments.counting`).
+    (`moments.counting`). `lagged` and `pairs` (d,) are the sums over rows x, y that follow one another, with the root
+    of the product of their weights, of x y and of (x + y) / 2.
     """
 
     scores: Array
     first: Array
     squares: Array
+    lagged: Array
+    pairs: Array
     order: Array
 
     def basis(self, basis: Basis) -> Basis:
@@ -110,8 +114,8 @@ def leading_components(source: Source, size: int, *, centered: bool) -> tuple[So
     found: Any = run.map(DirectionTask(blocks, vectors / np.sqrt(values)))
     columns = source.preparation.columns
     places = slice(None) if columns is None else np.argsort(np.argsort(columns))
-    mean, squares = found[places, 0], found[places, 1]
-    directions = np.ascontiguousarray(found[places, 2:].T)
+    mean, squares, lagged, pairs = found[places, :STATISTICS].T.copy()
+    directions = np.ascontiguousarray(found[places, STATISTICS:].T)
     if not len(directions):  # all rows are equal
         directions, vectors, values = np.eye(1, source.dimension), np.zeros((len(vectors), 1)), np.zeros(1)
     del found
@@ -124,13 +128,15 @@ def leading_components(source: Source, size: int, *, centered: bool) -> tuple[So
         source = source.with_preparation(mean=mean if before is None else before + mean)
         watched, mean = watched - mean[some], np.zeros_like(mean)
     elif centered:
+        both = float(np.sum(blocks.roots[1:] * blocks.roots[:-1]))
         scores, squares = scores + directions @ mean, squares + total * mean**2
+        lagged, pairs = lagged + mean * (2 * pairs + both * mean), pairs + both * mean
     runs = Runs.of(LandmarkBasis(Linear(), directions), source.n)
     order = RunSums(replace(runs, columns=np.arange(len(some))))
     order.add(watched)
     every = np.full((source.n, scores.shape[1]), np.nan)
     every[kept] = scores
-    return source, directions, RowScores(every, total * mean, squares, order.result())
+    return source, directions, RowScores(every, total * mean, squares, lagged, pairs, order.result())
 
 
 def _by_columns(source: Source) -> Run:
@@ -254,17 +260,20 @@ class GramTask:
 
 @dataclass(frozen=True, eq=False)
 class DirectionTask:
-    """The mean of each column, its sum of squares, and its products with vectors (n, q) over the rows."""
+    """The mean of each column, its sum of squares, and the other sums of `RowScores`; products with vectors (n, q)."""
 
     blocks: ColumnBlocks
     vectors: Array
 
     def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
-        """Return the results (c, q + 2) of the columns of a batch that are used."""
-        found, count = np.empty((len(batch["x"]), self.vectors.shape[1] + 2)), 0
+        """Return the results (c, q + 4) of the columns of a batch that are used."""
+        roots = self.blocks.roots
+        beside = (np.append(roots[1:], 0.0) + np.append(0.0, roots[:-1])) / 2
+        found, count = np.empty((len(batch["x"]), self.vectors.shape[1] + STATISTICS)), 0
         for _, _, mean, y in self.blocks(batch):
             rows = found[count : count + len(mean)]
             rows[:, 0], rows[:, 1] = mean, np.einsum("nc,nc->c", y, y)
-            np.matmul(y.T, self.vectors, out=rows[:, 2:])
+            rows[:, 2], rows[:, 3] = np.einsum("nc,nc->c", y[:-1], y[1:]), beside @ y
+            np.matmul(y.T, self.vectors, out=rows[:, STATISTICS:])
             count += len(mean)
         return found[:count]

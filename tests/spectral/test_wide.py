@@ -15,10 +15,12 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis, Landmarks
 from daskspectral.choosing import landmarks, spaces
+from daskspectral.data.source import open_source
 from daskspectral.errors import InvalidRowError, RankWarning
 from daskspectral.kernels import Linear
 from daskspectral.moments.attributes import Attributes
 from daskspectral.operators import Covariance, Cross, Laplacian
+from daskspectral.passes.wide import leading_components
 from tests.common import assert_close, reloaded
 
 N, D = 130, 170
@@ -246,3 +248,20 @@ def test_the_same_bits_on_any_scheduler(name: str, tmp_path: Any, small_tasks: A
         np.testing.assert_array_equal(found.eigenvalues_, wanted.eigenvalues_)
         np.testing.assert_array_equal(found.basis_.parts[-1].landmarks, wanted.basis_.parts[-1].landmarks)
         np.testing.assert_array_equal(found.eigenvalue_errors_, wanted.eigenvalue_errors_)
+
+
+@pytest.mark.parametrize("standardize", [False, True])
+def test_sums_of_columns_are_those_of_their_rows(standardize: bool) -> None:
+    """Of the columns as they are prepared: about a mean that is not theirs, if the scaling is an earlier one."""
+    source = open_source(X, weight=WEIGHTS)
+    mean, scale = X[:40].mean(axis=0), X[:40].std(axis=0)
+    if standardize:
+        source = source.with_preparation(mean=mean, scale=scale)
+    source, directions, found = leading_components(source, 7, centered=True)
+    x, w = source.preparation(X), WEIGHTS[:, None]
+    pairs = np.sqrt(w[:-1] * w[1:])
+    wanted = (w * x).sum(axis=0), (w * x**2).sum(axis=0)
+    lagged = (pairs * x[:-1] * x[1:]).sum(axis=0), (pairs * (x[:-1] + x[1:]) / 2).sum(axis=0)
+    for own, other in zip((found.first, found.squares, found.lagged, found.pairs), (*wanted, *lagged), strict=True):
+        np.testing.assert_allclose(own, other, rtol=1e-11, atol=1e-9 * np.abs(x).max() ** 2)
+    np.testing.assert_allclose(found.scores, x @ directions.T, atol=1e-10 * np.abs(found.scores).max())
