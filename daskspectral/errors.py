@@ -16,6 +16,21 @@ from enum import IntEnum
 from types import FrameType
 from typing import Any, TypeVar
 
+__all__ = [
+    "FitWarning",
+    "TrustWarning",
+    "ExtrapolationWarning",
+    "RankWarning",
+    "DensityWarning",
+    "ManifoldWarning",
+    "WeightWarning",
+    "InvalidRowError",
+    "ParameterError",
+    "PointError",
+    "SmoothnessError",
+    "UntrustedError",
+]
+
 _USER = re.compile(
     r"""
     (\b(?:https?|s3a?|gs|gcs|abfss?|tcp|tls):/+ | [\w+.-]{0,30}(?<!\bfile)://)

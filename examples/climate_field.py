@@ -1,4 +1,7 @@
-"""Patterns of the Pacific Ocean: sea surface temperatures of fifty winters, in three decompositions of one field.
+"""Patterns of a climate field
+===========================
+
+Patterns of the Pacific Ocean: sea surface temperatures of fifty winters, in three decompositions of one field.
 
 The field (time, latitude, longitude) goes in as it is: grid points on land are left out and come back empty, latitudes
 are weighted by the cosine of the latitude, and maps and time series come out with the field's own coordinates.
@@ -9,11 +12,15 @@ are weighted by the cosine of the latitude, and maps and time series come out wi
 3. Slow modes: `Koopman(1)` of the leading principal components, from one winter to the next. Fifty winters
    are few for it, and the warnings say so.
 
+Usage::
+
     python examples/climate_field.py [FIELD.nc --variable sst] [--out examples/pictures]
 
 Without a file the field is the one that the package `eofs` brings (`pip install eofs`): anomalies of November to March
 means, 1962 to 2011, 22.5 S to 62.5 N.
 """
+
+# sphinx_gallery_thumbnail_path = '../pictures/climate_field.png'
 
 from __future__ import annotations
 
@@ -145,7 +152,7 @@ def main(path=None, variable="sst", out="examples/pictures"):
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[1])
     parser.add_argument("path", nargs="?", metavar="FIELD.nc")
     parser.add_argument("--variable", default="sst")
     parser.add_argument("--out", default="examples/pictures")

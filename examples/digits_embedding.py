@@ -1,11 +1,18 @@
-"""Handwritten digits embedded and coloured: nothing to guess, any new image, and columns that tell the digits apart.
+"""Digits in a semidefinite embedding
+==================================
+
+Handwritten digits embedded and coloured: nothing to guess, any new image, and columns that tell the digits apart.
 
 `SDPEmbedding` with its defaults chooses the bandwidth, and proves that its columns are optimal: as many as the rank of
 the optimum, and further ones stage by stage. The images that it was not fitted to are embedded by its extension; five
 nearest neighbours among the others name them. scikit-learn's 1797 images of 8 x 8 pixels; no label is used in the fit.
 
+Usage::
+
     python examples/digits_embedding.py [--n 1797] [--out FOLDER]
 """
+
+# sphinx_gallery_thumbnail_path = '../pictures/digits_embedding.png'
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The dipole of a bent triatomic molecule, such as water, as an output that turns with the molecule.
+"""A dipole that rotates with its molecule
+=======================================
+
+The dipole of a bent triatomic molecule, such as water, as an output that turns with the molecule.
 
 The positions of the two hydrogens relative to the oxygen, brought to a common size, are a point x of the sphere S^5.
 The dipole is a vector that rotates and reflects with the molecule, mu(R x) = R mu(x), and stays as it is when the
@@ -9,6 +12,8 @@ is mirrored, with the exchange it stays, and with rotations about an axis it tur
 
 The reference is a model of charges that depend on both bonds and on the angle. Beside it: the same regression without
 the group, and kernel ridge regression on as many rows.
+
+Usage::
 
     python examples/dipole.py [--rows 400]
 """

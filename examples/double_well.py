@@ -1,4 +1,7 @@
-"""The generator of a double well against a grid, and transfer singular values of a process known in closed form.
+"""Generators and transfer operators
+=================================
+
+The generator of a double well against a grid, and transfer singular values of a process known in closed form.
 
 The overdamped Langevin process dX = -V'(X) dt + √(2 / beta) dW in V(x) = (x² - 1)² has the density
 exp(-beta V) at equilibrium, and the generator L f = -V' f' + f'' / beta. Independent points of this density, without
@@ -10,8 +13,12 @@ The wells mix in the time -1 / (eigenvalue 1).
 The Ornstein-Uhlenbeck process dX = -X dt + √2 dW, simulated without an error of discretisation, has the transfer
 singular values exp(-k t) at the lag t.
 
+Usage::
+
     python examples/double_well.py [--n 1e5] [--out FOLDER]
 """
+
+# sphinx_gallery_thumbnail_path = '../pictures/double_well.png'
 
 from __future__ import annotations
 

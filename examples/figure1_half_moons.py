@@ -1,12 +1,19 @@
-"""Eigenfunctions of the Laplacian on two half-moons: Figure 1 of Cabannes and Bach (2024).
+"""Figure 1: two half-moons
+========================
+
+Eigenfunctions of the Laplacian on two half-moons: Figure 1 of Cabannes and Bach (2024).
 
 Each moon is a thin arc of length π. Alone it has the eigenvalues k² of a segment, with eigenfunctions
 cos(k t) of the angle t along it; both moons together have each eigenvalue twice. The first pair, 0 and
 almost 0, tells the clusters apart. The landmarks are a farthest-point traversal: uniformly drawn landmarks are rare
 at the edges of the moons, and give an eigenvalue of 0.5 where the second 0 should be.
 
+Usage::
+
     python examples/figure1_half_moons.py [--n 1e5] [--out FOLDER]
 """
+
+# sphinx_gallery_thumbnail_path = '../pictures/figure1_half_moons.png'
 
 from __future__ import annotations
 

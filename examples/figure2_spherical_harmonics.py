@@ -1,11 +1,18 @@
-"""Spherical harmonics learned from points: Figure 2 of Cabannes and Bach (2024).
+"""Figure 2: spherical harmonics
+=============================
+
+Spherical harmonics learned from points: Figure 2 of Cabannes and Bach (2024).
 
 On the sphere S² the Laplacian has the eigenvalues l (l + 1), each 2 l + 1 times, with the spherical
 harmonics of degree l as eigenfunctions. They are polynomials of degree l, so a polynomial kernel of degree 4
 spans the first 25. The tangential form is used, because the ambient gradient would be biased.
 
+Usage::
+
     python examples/figure2_spherical_harmonics.py [--n 1e5] [--out FOLDER]
 """
+
+# sphinx_gallery_thumbnail_path = '../pictures/figure2_spherical_harmonics.png'
 
 from __future__ import annotations
 

@@ -1,12 +1,19 @@
-"""A bowl learned with and without its gradients: Figure 4 of Cabannes and Bach (2024).
+"""Figure 4: regression with gradients
+===================================
+
+A bowl learned with and without its gradients: Figure 4 of Cabannes and Bach (2024).
 
 The figure has a constant, which is exact here because both regressions have an intercept. A bowl is as hard for the
 Gaussian kernel exp(-r²), whose functions all decay. 1000 uniform points of the unit square, the first 100 of which are
-landmarks, have the value |x - (1/2, 1/2)|² / 2 and, for Hermite regression, its gradient; there is no noise. The
+landmarks, have the value `|x - (1/2, 1/2)|² / 2` and, for Hermite regression, its gradient; there is no noise. The
 penalty is chosen by cross-validation, as finely as sums of squares can distinguish fits.
+
+Usage::
 
     python examples/figure4_hermite_regression.py [--n 1000] [--out FOLDER]
 """
+
+# sphinx_gallery_thumbnail_path = '../pictures/figure4_hermite_regression.png'
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Spherical harmonics learned by a network: Figure 5 of Cabannes and Bach (2024), with numbers in place of cherries.
+"""Figure 5: harmonics of a network
+================================
+
+Spherical harmonics learned by a network: Figure 5 of Cabannes and Bach (2024), with numbers in place of cherries.
 
 Sixteen outputs of a perceptron minimise equation (18) for the Laplacian on the sphere S², with the regulariser from
 pairs of independent rows: by stochastic gradient descent with momentum 1/2 on 5000 batches of 1000 fresh points, at a
@@ -10,10 +13,14 @@ the part of functions outside theirs, and eigenvalues.
 
 The state is kept beside the picture every 250 batches, and the next run goes on from it.
 
+Usage::
+
     python examples/figure5_network_harmonics.py [--paper] [--steps STEPS] [--out FOLDER]
 
 The network of the paper, --paper, takes an hour; without it two layers of 64 neurons take part of a minute.
 """
+
+# sphinx_gallery_thumbnail_path = '../pictures/figure5_network_harmonics.png'
 
 from __future__ import annotations
 

@@ -1,11 +1,18 @@
-"""Hermite polynomials learned from normal points in the plane: Figure 6 of Cabannes and Bach (2024).
+"""Figure 6: Hermite polynomials
+=============================
+
+Hermite polynomials learned from normal points in the plane: Figure 6 of Cabannes and Bach (2024).
 
 For the standard normal distribution grad* grad has the eigenvalues k = 0, 1, 2, ..., in two dimensions each one
 k + 1 times; the eigenfunctions are the products He_a(x) He_b(y) of Hermite polynomials with a + b = k. A
 polynomial kernel of degree 3 spans the first ten of them.
 
+Usage::
+
     python examples/figure6_hermite.py [--n 1e5] [--out FOLDER]
 """
+
+# sphinx_gallery_thumbnail_path = '../pictures/figure6_hermite.png'
 
 from __future__ import annotations
 

@@ -1,6 +1,9 @@
-"""Features of images that do not change under small shifts: equation (20) of Cabannes and Bach (2024).
+"""Features of images
+==================
 
-The eigenfunctions of E |f(xi) - f(xi')|², over pairs of versions of an image moved by one pixel, are features learned
+Features of images that do not change under small shifts: equation (20) of Cabannes and Bach (2024).
+
+The eigenfunctions of `E |f(xi) - f(xi')|²`, over pairs of versions of an image moved by one pixel, are features learned
 without labels. A linear classifier on 64 of them is compared with one on 64 principal components and one on 64
 eigenfunctions of the Laplacian, the constant left out. All three are fitted to the same four fifths of the images, of
 which a few have labels that train the classifier. The accuracy is measured on the last fifth, which nothing else uses.
@@ -14,11 +17,15 @@ differences between the classes.
 With --network the same operator's functions are learned by a network, too (extra `neural`). On MNIST's test images, 64
 functions, 1000 labels and 1500 steps a classifier on them is right in 88 % of the cases, on those of landmarks in 94 %.
 
+Usage::
+
     python examples/mnist_features.py [--data mnist.npz] [--whole] [--labels 1000] [--network 1500] [--out X]
 
 The numbers of the README are those of --whole, which compares more scales and penalties in more draws, with 1000
 landmarks. Without a file the images are the 1797 digits that scikit-learn brings, three times as wide.
 """
+
+# sphinx_gallery_thumbnail_path = '../pictures/mnist_features.png'
 
 from __future__ import annotations
 

@@ -1,7 +1,12 @@
-"""A performance report of a fit on a cluster, with its stages by name.
+"""Performance report of a cluster
+===============================
+
+A performance report of a fit on a cluster, with its stages by name.
 
 The report is one HTML file: the task stream (which worker did what when), a profile of the workers' code, bandwidths.
 Tasks are named by the stages of the fit: `standardize`, `landmarks`, `sums` and their `tree`, `apply`.
+
+Usage::
 
     python examples/performance_report.py [--n 1e6] [--out FOLDER] [--scheduler tcp://...]
 
@@ -55,7 +60,7 @@ def main(n: int = 1_000_000, out: str | Path = ".", scheduler: str | None = None
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[1])
     parser.add_argument("--n", type=lambda text: int(float(text)), default=1_000_000, help="points")
     parser.add_argument("--out", default=".", help="the folder of the report, the points and the functions")
     parser.add_argument("--scheduler", help="of a running cluster; two processes by default")

@@ -1,4 +1,7 @@
-"""How animals mix in two ponds and the channel between them, from positions alone: more of them than memory holds.
+"""Ten million points in the plane
+===============================
+
+How animals mix in two ponds and the channel between them, from positions alone: more of them than memory holds.
 
 The positions of many animals, each seen once, have a density ρ over the ponds, larger where the animals like to be.
 Animals that diffuse and have this density at equilibrium reach it at the rates D λ_i, with D their diffusivity and
@@ -14,10 +17,14 @@ frequencies: where the values differ by more than the intervals, more functions 
 
 The reference is the same operator by finite volumes on grids of the ponds, which see no position.
 
+Usage::
+
     python examples/positions.py [--n 1e7] [--out FOLDER] [--data FOLDER]
 
 With --n 1e8 the positions take 0.8 GB on disk, the memory stays at 1 GB. With --data they are kept and used again.
 """
+
+# sphinx_gallery_thumbnail_path = '../pictures/positions.png'
 
 from __future__ import annotations
 

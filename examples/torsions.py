@@ -1,4 +1,7 @@
-"""Slow modes of two torsion angles, with error bars, from frames of simulated replicas larger than memory.
+"""Slow modes of a trajectory
+==========================
+
+Slow modes of two torsion angles, with error bars, from frames of simulated replicas larger than memory.
 
 A molecule's conformations are described by two angles, φ and ψ, as alanine dipeptide's are. They diffuse in a free
 energy with five wells: dX = -D ∇F dt + √(2 D) dW, F in units of kT. At equilibrium the generator of this process
@@ -15,10 +18,14 @@ independent. In 14 simulations of 1e6 frames 97 % of the 95 % intervals of block
 
 The reference is the same generator by finite volumes on grids of the torus, which see no frame.
 
+Usage::
+
     python examples/torsions.py [--frames 1e6] [--out FOLDER] [--data FOLDER]
 
 With --frames 1e8 the frames take 0.8 GB on disk, the memory stays at 0.5 GB. With --data they are kept and used again.
 """
+
+# sphinx_gallery_thumbnail_path = '../pictures/torsions.png'
 
 from __future__ import annotations
 

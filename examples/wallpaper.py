@@ -1,12 +1,19 @@
-"""A periodic pattern from few values and its wallpaper group, built from two generators.
+"""Symmetric regression: a wallpaper group
+=======================================
+
+A periodic pattern from few values and its wallpaper group, built from two generators.
 
 Patterns of the plane group p4g repeat on a square, do not change under quarter turns about its corners, nor under a
 glide: the mirror image across a line, shifted along it. Of eight functions on the square one has this symmetry, so that
 few values are enough. A space group of a crystal is given in the same way, by turns, mirrors, screws and glides of a
 `PeriodicBox` in three dimensions.
 
+Usage::
+
     python examples/wallpaper.py [--n 100] [--out FOLDER]
 """
+
+# sphinx_gallery_thumbnail_path = '../pictures/wallpaper.png'
 
 from __future__ import annotations
 

@@ -7,5 +7,5 @@
     guarantees      what holds whatever happens, and what is warned of
 
 What a part is, and how one of your own is written, is said where it is: `help(dsp.operators)`, `help(dsp.kernels)`,
-`help(dsp.basis)`, `help(dsp.forms)`; how the code is built and changed, in `help(daskspectral)`.
+`help(dsp.basis)`, `help(dsp.forms)`; how the code is changed, in `.github/CONTRIBUTING.md`.
 """

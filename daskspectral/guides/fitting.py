@@ -89,6 +89,8 @@ given, whatever the unit of the weights: weights and repeated rows have the same
 
 What may be told
 ----------------
+The parameters of `SpectralDecomposition` that are changed most often:
+
     basis=Landmarks("gaussian:0.5", 300)            kernel, or `dsp.kernels.Gaussian(0.5)`, and number; what is left
                                                     out, or "auto" as in "matern:1.5:auto", is chosen
     basis=Landmarks(periods={0: 360.0})             a periodic column

@@ -12,11 +12,11 @@ extras go together, `pip install ".[plot,cloud]"`. A call that needs a missing o
     neural      networks as functions                   jax, optax
     dashboard   the dashboard, performance reports      bokeh
     gpu         GPUs (deploy/README.md)                 cupy
-    test        the tests, and the pages                all of these but cloud and gpu, pytest, pdoc, ...
+    docs        the documentation                       sphinx, numpydoc, sphinx-gallery, myst-parser
+    test        the tests                               all of these but cloud and gpu, pytest, ...
 
 In a shell, `eval "$(_DASKSPECTRAL_COMPLETE=bash_source daskspectral)"` in ~/.bashrc (zsh_source, fish_source elsewhere)
 lets the tab key complete commands and options.
 
-As pages with all public names and a gallery: `python examples/pages/build.py` (extra `test`) writes them to
-`build/pages`; they ask nothing of the network.
+`python -m sphinx examples/pages build/pages` (extra `docs`) builds the documentation as pages; it needs no network.
 """

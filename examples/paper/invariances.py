@@ -1,4 +1,7 @@
-"""Exactly invariant regression: Examples 1 and 2 and Theorem 1 of Soleymani and others (2025).
+"""Exact invariances: groups and rates
+===================================
+
+Exactly invariant regression: Examples 1 and 2 and Theorem 1 of Soleymani and others (2025).
 
 Groups: invariance under all d! permutations on the sphere Sᵈ⁻¹ (Example 1) and under the rotations by 2π / k of
 the circle (Example 2), from the generators; the dimensions of the invariant spaces against Molien's count; and the
@@ -7,11 +10,15 @@ time until 100 predictions, against an average of the same projection over the e
 Rates: the risk of the projection against n, up to 10^7 points read from zarr, for functions at the edge of H^s, in the
 theorem n^(-s / (s + dimension / 2)); and the least-squares solver against the projection, without noise.
 
+Usage::
+
     python examples/paper/invariances.py [--whole] [--most N] [--folder DATA] [--table PATH] [--out FOLDER]
 
 The table is a zarr group that grows as results come; after a stop the same command goes on from it. Its parts open by
 `xarray.open_zarr(TABLE, group="rates", consolidated=False)`, also "groups" and "solvers".
 """
+
+# sphinx_gallery_thumbnail_path = '../pictures/invariances_groups.png'
 
 from __future__ import annotations
 
@@ -284,7 +291,7 @@ def check(study: Study, groups: xr.Dataset, rates: xr.Dataset, gaps: xr.Dataset)
 # -- the command -----------------------------------------------------------------------------------------------------
 
 
-@click.command(help=__doc__.split("\n\n")[0])
+@click.command(help=__doc__.split("\n\n")[1])
 @click.option("--quick", "size", flag_value="quick", help="a few small groups and 20 000 points: does it work?")
 @click.option("--whole", "size", flag_value="whole", help="larger groups, and up to 10 000 000 points")
 @click.option("--most", type=click.IntRange(20_000), help="points of the rates at most")

@@ -1,4 +1,7 @@
-"""Exactly invariant regression (Soleymani and others 2025) on a torus of ten dimensions, and kernel ridge beside it.
+"""Exact invariances: a torus of ten dimensions
+============================================
+
+Exactly invariant regression (Soleymani and others 2025) on a torus of ten dimensions, and kernel ridge beside it.
 
 On [-1, 1)^10 with periodic sides and the group of all 1024 changes of sign, f*(x) = (1/d) Σ_i i x_i² is learned
 without noise: the error at 100 points, over the variance of f*, against n. f* has a kink on every side of the box and
@@ -8,8 +11,12 @@ cross-validation) with kernel ridge regression whose kernel is averaged over the
 or the penalty of least risk, which only the true function tells) on the sphere, under permutations of the coordinates,
 with noise.
 
+Usage::
+
     python examples/paper/invariances_torus.py [--whole] [--out FOLDER]
 """
+
+# sphinx_gallery_thumbnail_path = '../pictures/invariances_torus.png'
 
 from __future__ import annotations
 

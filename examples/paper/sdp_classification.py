@@ -1,4 +1,7 @@
-"""Table 1 and Figures 4 and 6 of Fanuel, Aspeel, Delvenne and Suykens (2022): neighbours in the SDP embedding.
+"""Semidefinite embedding: Table 1, Figures 4 and 6
+================================================
+
+Table 1 and Figures 4 and 6 of Fanuel, Aspeel, Delvenne and Suykens (2022): neighbours in the SDP embedding.
 
 A part of the data is embedded in the plane, the rest by the extension (1.5); five nearest neighbours predict the
 classes of the rest. Splits are uniform, with the seeds 0, 1, 2, ...
@@ -7,6 +10,8 @@ Table 1 and Figure 6 show the HTRU2 pulsars, standardised, 70 % of them embedded
 points and by landmarks, with the time of each, and diffusion maps for comparison. Figure 4 shows the digits 1 and 4 of
 MNIST, pixels from 0 to 1, 30 % of them embedded.
 
+Usage::
+
     python examples/paper/sdp_classification.py pulsars [--data htru2.npz] [--repetitions 3] [--methods exact,lowrank]
     python examples/paper/sdp_classification.py digits [--data mnist.npz] [--bandwidth 10]
 
@@ -14,6 +19,8 @@ A file holds X (n, d) and y (n,): y is 1 for a pulsar and 0 for anything else; i
 points are drawn at random, and the digits are those of scikit-learn: it runs, and tells nothing of the paper's numbers.
 The table is a zarr group: `xarray.open_zarr(TABLE, consolidated=False)`.
 """
+
+# sphinx_gallery_thumbnail_path = '../pictures/sdp_figure6.png'
 
 from __future__ import annotations
 

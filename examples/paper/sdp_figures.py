@@ -1,13 +1,20 @@
-"""Figures 1, 3, 5, 7 and 8 of Fanuel, Aspeel, Delvenne and Suykens (2022): the SDP embedding beside diffusion maps.
+"""Semidefinite embedding: Figures 1, 3, 5, 7 and 8
+================================================
+
+Figures 1, 3, 5, 7 and 8 of Fanuel, Aspeel, Delvenne and Suykens (2022): the SDP embedding beside diffusion maps.
 
 Clusters with outliers, points of an interval with the extension to all of it, the wine data at several bandwidths, and
 k-means on two moons. The paper runs k-means once on each embedding; here it also runs from 20 starts, of which the
 best in k-means' own objective counts, because the result of a single start depends much on the start.
 
+Usage::
+
     python examples/paper/sdp_figures.py [--whole] [--figures 1,3,5,7,8] [--table PATH] [--out FOLDER]
 
 The table of Figure 8 is a zarr group: `xarray.open_zarr(TABLE, consolidated=False)`.
 """
+
+# sphinx_gallery_thumbnail_path = '../pictures/sdp_figure1.png'
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Error and time of Galerkin and graph Laplacians on spheres: Figures 3 and 7 to 10 of Cabannes and Bach (2024).
+"""Figures 3 and 7 to 10: errors on spheres
+========================================
+
+Error and time of Galerkin and graph Laplacians on spheres: Figures 3 and 7 to 10 of Cabannes and Bach (2024).
 
 On the sphere Sᵈ⁻¹ with the uniform distribution the eigenvalues are known, s (s + d - 2), and equation (21)
 measures the error of the first 24 after the constant. Three estimators run over a grid of points n, dimensions d,
@@ -6,11 +9,15 @@ basis functions p, kernels and their hyperparameters (appendix B.3, reduced): th
 the paper (ambient), the same with the gradient's part along the sphere (tangential), and the graph Laplacian of
 equation (16) with Gaussian weights of several scales, rescaled by the true eigenvalues (appendix B.1).
 
+Usage::
+
     python examples/paper/spherical_harmonics.py [--whole | --paper] [--scheduler ADDRESS] [--table PATH] [--out FOLDER]
 
 The table is a zarr group that grows as results come; after a stop the same command goes on from it. It opens by
 `xarray.open_zarr(TABLE, consolidated=False)`. Landmarks are separate points, drawn besides the n that are measured.
 """
+
+# sphinx_gallery_thumbnail_path = '../pictures/paper_figure3.png'
 
 from __future__ import annotations
 
@@ -297,7 +304,7 @@ def run(grid: Grid, path: Path, client: Client, progress: bool = True) -> None:
 # -- the command -----------------------------------------------------------------------------------------------------
 
 
-@click.command(help=__doc__.split("\n\n")[0])
+@click.command(help=__doc__.split("\n\n")[1])
 @click.option("--quick", "grid", flag_value="quick", help="a few small points of the grid: does it work?")
 @click.option("--whole", "grid", flag_value="whole", help="up to 100 000 points and 430 functions, for half an hour")
 @click.option("--paper", "grid", flag_value="paper", help="the grid of the paper, for a cluster")
