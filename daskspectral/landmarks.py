@@ -37,7 +37,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import cdist, pdist
 
 from daskspectral.validation import check_integer, check_option
 
@@ -57,6 +57,7 @@ Gram = Callable[[Array, Array], NDArray[Any]]
 Diagonal = Callable[[Array], NDArray[Any]]
 
 BY_KERNEL = ("cholesky",)  # methods that judge points by the kernel, not by distances
+MANY_COLUMNS = 100  # from which distances are taken row by row
 METHODS = ("uniform", "kmeans++", "cholesky", "farthest")
 
 _EXHAUSTED = 1e-12  # a residual below this fraction of the largest diagonal entry is rounding
@@ -236,13 +237,15 @@ def median_of_distinct(sample: ArrayLike, rng: np.random.Generator) -> float:
 def _spread(sample: ArrayLike, p: int, rng: np.random.Generator, pick: Callable[[Array], int]) -> Indices:
     """Grow a set from a random row by ``pick(squared distances to the set)``, to p rows or until none is left."""
     x, p = _checked(sample, p)
-    columns = np.ascontiguousarray(_scaled(x)[0].T)
+    x = _scaled(x)[0]
+    wide = x.shape[1] > MANY_COLUMNS
+    columns = () if wide else np.ascontiguousarray(x.T)
     chosen = np.empty(p, dtype=np.intp)
     chosen[0] = rng.integers(len(x))
     nearest = np.full(len(x), np.inf)
     scratch, square = np.empty_like(nearest), np.empty_like(nearest)
     for k in range(1, p):
-        square[:] = 0.0
+        square[:] = cdist(x, x[chosen[k - 1 : k]], "sqeuclidean")[:, 0] if wide else 0.0
         for column in columns:
             np.subtract(column, column[chosen[k - 1]], out=scratch)
             np.multiply(scratch, scratch, out=scratch)

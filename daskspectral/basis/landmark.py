@@ -185,10 +185,10 @@ class LandmarkBasis(Basis):
 
     @cached_property
     def metric(self) -> LandmarkBasis:
-        """For a kernel in a metric: landmarks y A Aᵀ, whose products are those of its gradients."""
+        """For a kernel in a metric: landmarks y A Aᵀ, but for a rotation, whose products are those of its gradients."""
         kernel = self.kernel
         assert isinstance(kernel, Mahalanobis)
-        return self._of(kernel.inner, self.embedded.landmarks @ np.asarray(kernel.root, like=self.landmarks).T)
+        return self._of(kernel.inner, self.embedded.landmarks @ np.asarray(kernel.rotated, like=self.landmarks))
 
     def _of(self, kernel: Kernel, landmarks: Array) -> LandmarkBasis:
         unchecked = object.__new__(LandmarkBasis)  # landmarks that were checked, and may lie on a device
@@ -392,7 +392,7 @@ class _EmbeddedEvaluation(_LandmarkEvaluation):
         assert isinstance(self.kernel, Mahalanobis)
         assert isinstance(self.there, _RadialEvaluation)
         basis, there = self.basis.metric, self.there
-        points = self.points @ np.asarray(self.kernel.root, like=self.points).T - basis.centre
+        points = self.points @ np.asarray(self.kernel.rotated, like=self.points) - basis.centre
         left, right = basis.distance_factors(points, self.block.dtype)
         left, t = basis.rate * left, there.q if there.t is None else there.t
         for panel in there._panels():

@@ -218,19 +218,25 @@ def rows_by(method: str, points: Array, count: int, kernel: Kernel, rng: np.rand
     return choose(method, seen, count, rng, gram=kernel, diagonal=kernel.diagonal)
 
 
-def moved(points: Array, kernel: Kernel, jitter: float) -> Array:
+def moved(points: Array, kernel: Kernel, jitter: float, noise: Array | None = None) -> Array:
     """Landmarks (p, d) moved off the data by J = `jitter` scales of the kernel, in directions that they decide alone.
 
     The order of the landmarks in each column decides, which is the same in any units and from any origin.
 
     y_i + J l g_i / sqrt(d) with standard normal g_i: functions at such landmarks have gradients across a submanifold on
-    which the data lie, and extend the functions along it in more ways than functions at landmarks on it.
+    which the data lie, and extend the functions along it in more ways than functions at landmarks on it. `noise` (p, d)
+    is g, if it is known.
     """
     if not jitter:
         return points
-    digest = hashlib.sha256(np.argsort(points, axis=0, kind="stable").astype("<i8").tobytes()).digest()
-    noise = np.random.default_rng(list(digest)).standard_normal(points.shape)
+    noise = noise_of(points) if noise is None else noise
     return kernel.moved(points, jitter * length_of(kernel) / np.sqrt(points.shape[1]) * noise)
+
+
+def noise_of(points: Array) -> Array:
+    """Return the standard normal g (p, d) by which landmarks are moved."""
+    digest = hashlib.sha256(np.argsort(points, axis=0, kind="stable").astype("<i8").tobytes()).digest()
+    return np.random.default_rng(list(digest)).standard_normal(points.shape)
 
 
 def length_of(kernel: Kernel) -> float:

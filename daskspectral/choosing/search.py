@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, BasisRecipe, FourierBasis, LandmarkBasis, NormalizedRBF
-from daskspectral.basis.nystrom import moved, rows_by
+from daskspectral.basis.nystrom import moved, noise_of, rows_by
 from daskspectral.basis.recipe import Periods
 from daskspectral.basis.role import Role
 from daskspectral.choosing.candidates import (
@@ -56,6 +56,7 @@ from daskspectral.moments.trial import Split, Trial, half_splits, merged
 from daskspectral.operators import Laplacian, Operator
 from daskspectral.operators.base import derivative_orders
 from daskspectral.passes.selection import Candidate, Selection
+from daskspectral.solve.whitening import fix_signs
 from daskspectral.solvers import Penalised
 
 Array = NDArray[np.floating[Any]]
@@ -72,7 +73,10 @@ STEPS = 2  # of learning a metric
 FLAT = 0.05  # of the last value, below which functions count alike in a metric
 STRETCH = 0.01  # the least root of a metric over its largest one
 DIGITS = 4  # of a metric
-SAMPLE = 1000  # rows at which gradients are taken
+DIRECTIONS = 20  # of a metric: the leading ones, if there are more columns
+DENSE_COLUMNS = 300  # above which leading directions are sought in a random subspace
+POWERS, OVERSAMPLED = 4, 10  # iterations there, and directions beyond those that are kept
+SAMPLE, SAMPLE_ENTRIES = 1000, 500_000  # rows at which gradients are taken, and their coordinates
 LEAST_ROWS, LEAST_DISTINCT = 40, 20  # of a pilot, and of those that differ: with fewer there is nothing to compare by
 PLAIN = 0.5  # of the median distance, where nothing can be compared
 BLOCK_ROWS = 2048  # of the basis functions' buffers
@@ -86,12 +90,16 @@ CELL_SAMPLE = 2000  # rows among which centres are found
 
 @dataclass(frozen=True, eq=False)
 class KernelFamily:
-    """A kernel whose scale is open, the median distance as it measures, and landmarks (p, d) with their rows if any."""
+    """A kernel whose scale is open, the median distance as it measures, and landmarks (p, d) with their rows if any.
+
+    `noise` by the number of landmarks is that by which they are moved.
+    """
 
     kernel: Kernel
     median: float
     points: Array
     rows: NDArray[np.intp] | None = None
+    noise: dict[int, Array] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -116,6 +124,13 @@ class KernelFamily:
         pool = np.arange(len(points)) if pool is None else pool
         rows = pool[choose(method, embedded[pool], min(side.drawn, len(pool)), rng)]
         return cls(kernel, median, points[rows], rows)
+
+    def moved(self, kernel: Kernel, size: int, spread: float) -> Array:
+        """Return the first `size` landmarks moved off the data by `spread` scales of a kernel."""
+        points = self.points[:size]
+        if spread and len(points) not in self.noise:
+            self.noise[len(points)] = noise_of(points)
+        return moved(points, kernel, spread, self.noise.get(len(points)))
 
     def raw(
         self, kernel: Kernel, side: FunctionSpace, pilot: Pilot, rng: np.random.Generator, *, filled: bool = False
@@ -164,10 +179,9 @@ class CandidateFunctions:
         """The basis of a setting with the first `size` landmarks."""
         if isinstance(self.side.recipe, Basis):
             return self.side.completed(self.side.recipe)
-        kernel, points = self.kernel(setting), self.family(setting).points[:size]
-        return self.side.completed(
-            self.side.recipe.finished(LandmarkBasis(kernel, moved(points, kernel, spread), centered=True))
-        )
+        kernel = self.kernel(setting)
+        points = self.family(setting).moved(kernel, size, spread)
+        return self.side.completed(self.side.recipe.finished(LandmarkBasis(kernel, points, centered=True)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,14 +311,12 @@ class LandmarkSearch:
         values = spectrum.values.real[rising]
         weights = (values + FLAT * values[-1]) ** -1.5
         functions = problem.right.spread(spectrum.right)[-core.size :, rising] * weights
-        slopes = core.span_gradient(functions)(pilot.points("x")[:SAMPLE])
-        values, vectors = np.linalg.eigh(np.einsum("cka,ckb->ab", slopes, slopes))
-        if not values[-1] > 0:
+        rows = min(SAMPLE, max(LEAST_ROWS, SAMPLE_ENTRIES // core.dimension))
+        metric = metric_of(core.span_gradient(functions)(pilot.points("x")[:rows]))
+        if metric is None:
             return False
-        roots = np.sqrt(np.maximum(values / values[-1], STRETCH**2))
         kernel = self.leading.families[setting.family].kernel.inner
-        metric = np.round((vectors * roots) @ vectors.T, DIGITS)  # no last bits decide
-        self.left.families.append(self.drawn(Mahalanobis(kernel, metric.tolist())))
+        self.left.families.append(self.drawn(Mahalanobis(kernel, metric)))
         return True
 
     def _thinned(self, rng: np.random.Generator) -> LandmarkSearch:
@@ -319,6 +331,42 @@ class LandmarkSearch:
         """Return the least values of other finalists over those of the best one, (k,) (`Problem.undercut`)."""
         best, *others = (final.found[s][:, : self.space.components] for s in final.order)
         return self.operator.solver.undercut(best, others)
+
+
+def metric_of(slopes: Array) -> Array | None:
+    """Return the root A of the metric of gradients (c, k, d): A Aᵀ is their mean outer product, up to a factor.
+
+    A is (d, d), with roots of at least `STRETCH` of the largest one, or (d, e) for the e leading of many directions.
+    None if all gradients vanish. Entries have few digits, so that no last bits decide.
+    """
+    if slopes.shape[-1] <= DIRECTIONS:
+        values, vectors = np.linalg.eigh(np.einsum("cka,ckb->ab", slopes, slopes))
+    else:
+        values, vectors = leading_directions(slopes.reshape(-1, slopes.shape[-1]), DIRECTIONS)
+    if not values[-1] > 0:
+        return None
+    if slopes.shape[-1] <= DIRECTIONS:
+        found = (vectors * np.sqrt(np.maximum(values / values[-1], STRETCH**2))) @ vectors.T
+    else:
+        kept = values > STRETCH**2 * values[-1]
+        found = vectors[:, kept] * np.sqrt(values[kept] / values[-1])
+    return np.asarray(np.round(found, DIGITS))
+
+
+def leading_directions(rows: Array, count: int) -> tuple[Array, Array]:
+    """Return the largest eigenvalues of rowsᵀ rows (d, d), ascending, and their vectors (d, count), of fixed signs."""
+    if rows.shape[1] <= DENSE_COLUMNS:
+        values, vectors = np.linalg.eigh(rows.T @ rows)
+    else:
+        span = np.random.default_rng(0).standard_normal((rows.shape[1], count + OVERSAMPLED))
+        for _ in range(POWERS):
+            span = np.linalg.qr(rows.T @ (rows @ span))[0]
+        seen = rows @ span
+        values, turn = np.linalg.eigh(seen.T @ seen)
+        vectors = span @ turn
+    vectors = vectors[:, -count:]
+    fix_signs(vectors)
+    return values[-count:], vectors
 
 
 def families_of(kernel: Kernel | str, order: int, periods: tuple[float | None, ...] | None) -> tuple[Kernel, ...]:

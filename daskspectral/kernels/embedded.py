@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from daskspectral.errors import ParameterError
 from daskspectral.kernels.base import LEAST_SCALE, Array, Kernel, MultiIndex
@@ -99,9 +100,9 @@ class EmbeddedKernel(Kernel):
 class Mahalanobis(EmbeddedKernel):
     """kernel(x A, y A) for a matrix A (d, e): distances are √((x - y) A Aᵀ (x - y)ᵀ), one scale for each direction.
 
-    A symmetric A is the root of the metric A Aᵀ. Derivatives are taken in x, up to the second order. A is an array,
-    kept as nested lists, and points have d columns. Raises ValueError for a matrix that is none, and for points of
-    other columns.
+    A symmetric A is the root of the metric A Aᵀ. Derivatives are taken in x, up to the second order. A is kept as an
+    array that cannot be written to, and points have d columns. Raises ValueError for a matrix that is none, and for
+    points of other columns.
 
     Examples
     --------
@@ -111,32 +112,50 @@ class Mahalanobis(EmbeddedKernel):
     array([[0.607, 1.   ]])
     """
 
-    matrix: Sequence[Sequence[float]]
+    matrix: ArrayLike
 
     def __str__(self) -> str:
-        return f"{self.kernel} in a metric of {len(self.matrix)} directions"
+        return f"{self.kernel} in a metric of {min(self.root.shape)} directions"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Mahalanobis):
+            return NotImplemented
+        return self.kernel == other.kernel and np.array_equal(self.root, other.root)
 
     def check(self) -> None:
         super().check()
-        root = np.asarray(self.matrix, dtype=float)
+        root = np.array(self.matrix, dtype=float)
         if root.ndim != 2 or not np.isfinite(root).all() or not root.any():
             raise ParameterError("matrix", "a matrix (d, e) of finite numbers, not all 0", self.matrix)
-        self.matrix = root.tolist()
+        root.flags.writeable = False
+        self.matrix = root
 
     @property
     def root(self) -> Array:
         """A (d, e)."""
         return np.asarray(self.matrix, dtype=float)
 
+    @property
+    def rotated(self) -> Array:
+        """B (e, min(d, e)) with B Bᵀ = Aᵀ A, so that |z B| = |z Aᵀ| for embedded points z."""
+        root = self.root
+        return root.T if root.shape[0] <= root.shape[1] else np.linalg.qr(root)[1].T
+
     def embedded(self, x: Array) -> Array:
-        self.check_columns(x, "row of its matrix", len(self.matrix))
+        self.check_columns(x, "row of its matrix", len(self.root))
         return np.asarray(x @ np.asarray(self.root, like=x), like=x)
 
     def pushed(self, x: Array, direction: Array) -> Array:
         return np.asarray(direction @ np.asarray(self.root, like=direction), like=direction)
 
     def moved(self, x: Array, step: Array) -> Array:
-        return np.asarray(x + step @ np.linalg.pinv(self.root))
+        root = self.root
+        d, e = root.shape
+        if e > d:  # A Aᵀ = R Rᵀ with R (d, d)
+            root = np.linalg.qr(root.T)[1].T
+        elif e < d:  # in the directions that the metric measures alone
+            step = step[:, :e] * math.sqrt(d / e)
+        return np.asarray(x + step @ np.linalg.pinv(root))
 
 
 @dataclass

@@ -421,8 +421,13 @@ class Coincidence:
 
     def __init__(self, landmarks: Array):
         points = np.asarray(landmarks, dtype=float) + 0.0  # -0.0 is 0.0
-        self.column = int(np.argmax([len(np.unique(column)) for column in points.T]))
-        self.values = np.unique(points[:, self.column])
+        self.column, self.values = 0, np.zeros(0)
+        for number, column in enumerate(points.T):
+            values = np.unique(column)
+            if len(values) > len(self.values):
+                self.column, self.values = number, values
+            if len(values) == len(points):
+                break
         self.points = np.sort(_whole(points))
 
     def __str__(self) -> str:

@@ -122,6 +122,15 @@ def test_the_choice_is_the_same_from_any_origin_and_in_any_unit(unit: float) -> 
     ]
 
 
+def test_values_of_a_torus_in_many_columns() -> None:
+    """Metrics of the leading directions find a surface in a wide table."""
+    rng = np.random.default_rng(0)
+    angles, turn = rng.uniform(0, 2 * np.pi, (300, 2)), np.linalg.qr(rng.standard_normal((400, 4)))[0]
+    model = dsp.SpectralDecomposition(n_components=9, random_state=0)
+    model.fit(np.concatenate([np.cos(angles), np.sin(angles)], axis=1) @ turn.T)
+    np.testing.assert_allclose(model.eigenvalues_[1:], [1, 1, 1, 1, 2, 2, 2, 2], rtol=0.25)
+
+
 # rows of rounded values: candidates are judged at points that they did not see
 
 

@@ -156,3 +156,13 @@ def test_a_metric_far_from_the_origin() -> None:
         weights = rng.standard_normal((7, 2))
         assert_close(there.span_gradient(weights)(x + far), near.span_gradient(weights)(x), 1e-11)
         assert_close(kernel.second(x + far, y + far), kernel.second(x, y), 1e-11)
+
+
+@pytest.mark.parametrize("e", [2, 3, 5])
+def test_a_step_in_a_metric_is_as_long_as_the_metric_measures(e: int) -> None:
+    rng = np.random.default_rng(0)
+    kernel, x = Mahalanobis(Gaussian(1.0), rng.standard_normal((3, e))), rng.standard_normal((4000, 3))
+    lengths = np.linalg.norm(
+        kernel.embedded(kernel.moved(x, rng.standard_normal(x.shape))) - kernel.embedded(x), axis=1
+    )
+    np.testing.assert_allclose((lengths**2).mean(), 3, rtol=0.05)

@@ -73,6 +73,16 @@ def test_panels_make_no_difference(kernel: Kernel, monkeypatch: pytest.MonkeyPat
         np.testing.assert_allclose(values, wanted[name], rtol=1e-11, atol=1e-11 * np.abs(wanted[name]).max())
 
 
+@pytest.mark.parametrize("columns", [1, 2, 3])
+def test_gradients_in_a_metric_of_some_directions(columns: int) -> None:
+    """Dirichlet forms are mean products of partial derivatives, for a metric with fewer columns than rows too."""
+    metric = np.random.default_rng(0).standard_normal((2, columns))
+    basis = LandmarkBasis(Mahalanobis(Gaussian(1.5), metric), X[:7])
+    found = Measure(basis, basis, LAPLACIAN.forms, operator=LAPLACIAN)([{"x": X, "weight": W}])["form"]
+    slopes = [basis.kernel.partial(X, X[:7], alpha) for alpha in ((1, 0), (0, 1))]
+    np.testing.assert_allclose(found, sum(s * W @ s.T for s in slopes), rtol=1e-9, atol=1e-9 * np.abs(found).max())
+
+
 # samples of rows: uniform, additive, and independent of batches
 
 
