@@ -1,9 +1,8 @@
 """Kernels k(x, y): functions of |x - y| (radial) or of x.y (dot product), with closed-form derivatives.
 
 The basis functions of a fit are k(., y_i) at p landmarks y_i; see `daskspectral.landmarks`. Kernels add and multiply:
-`Gaussian(1.0) + Polynomial(2)`; a composition of kernels of one geometry (|x - y| or x.y) has that geometry and is as
-fast. The `scale` of a radial kernel is a length in the units of the data, or "median", the median distance between
-rows.
+`Gaussian(1.0) + Polynomial(2)`; a composition of kernels of one geometry (|x - y| or x.y) is as fast as one kernel.
+The `scale` of a radial kernel is a length in the units of the data, or "median", the median distance between rows.
 
     kernel                              k(x, y), with r = |x - y|                            its name
     Gaussian(scale)                     exp(-r² / (2 scale²))                                gaussian:1.0
@@ -11,13 +10,13 @@ rows.
     Matern(nu, scale)                   Matern, nu = 1/2, 3/2, ..., of √(2 nu) r / scale     matern:2.5:1.0
     Polynomial(degree, offset, scale)   (offset + x.y / scale²)^degree                       polynomial:3
     Linear()                            x.y                                                  linear
-    Radial(q, derivatives)              q(r²), your function with its derivatives
-    Dot(q, derivatives)                 q(x.y), likewise
-    FunctionKernel(function, gradient)  any function(x (c, d), y (p, d)) -> (p, c); gradient(x, y, axis) likewise
-    Periodic(kernel, periods)           a kernel on columns with a period each, or None: angles, periodic boxes
-    Mahalanobis(kernel, matrix)         kernel(x A, y A), with a scale for each direction
+    Radial(q, derivatives)              q(r²), a function with its derivatives
+    Dot(q, derivatives)                 q(x.y), a function with its derivatives
+    FunctionKernel(function, gradient)  any function(x (c, d), y (p, d)) -> (p, c), and gradient(x, y, axis)
+    Periodic(kernel, periods)           periodic columns, such as angles; None for other columns
+    Mahalanobis(kernel, matrix)         kernel(x A, y A), a metric with a scale for each direction
 
-A name stands for a kernel in a shell and in Python, as in `basis.Landmarks("gaussian:0.5")`; terms join by +, as in
+Names are accepted by the command and in Python, as in `basis.Landmarks("gaussian:0.5")`; + joins terms, as in
 gaussian:median+linear. To add a kernel, write a subclass of `ProfileKernel`; `daskspectral.testing.check_kernel` tests
 it.
 
@@ -30,10 +29,10 @@ it.
 
 Writing a kernel
 ----------------
-A radial kernel is its profile q(s), s = |x - y|², with as many derivatives in s as it has; the basis, the forms and
-the estimators need no more. `profile` writes q or its derivative of an order into `out`, elementwise, and `smoothness`
-counts the derivatives that are bounded at s = 0. Fields of the dataclass are the parameters: they are checked by
-`check`, copied by `clone`, searched as `basis__kernel__scale`, and saved with a model.
+A radial kernel is defined by its profile q(s), s = |x - y|², and the derivatives of q. `profile` writes q or one of its
+derivatives elementwise into `out`; `smoothness` is the number of derivatives that are bounded at s = 0. Fields of the
+dataclass are the parameters: they are validated by `check`, copied by `clone`, searched as `basis__kernel__scale`, and
+saved with a model.
 
     >>> import math
     >>> from dataclasses import dataclass
@@ -45,14 +44,14 @@ counts the derivatives that are bounded at s = 0. Fields of the dataclass are th
     ...     smoothness = math.inf
     ...     def check(self):
     ...         if self.scale <= 0:
-    ...             raise ValueError(f"Cauchy needs a positive scale; it got {self.scale!r}")
+    ...             raise ValueError(f"scale must be positive, got {self.scale!r}")
     ...     def profile(self, s, order, out):  # q(s) = 1 / (1 + s / scale^2)
     ...         rate = 1 / self.scale**2
     ...         out[...] = math.factorial(order) * (-rate) ** order / (1 + rate * s) ** (order + 1)
     ...         return out
 
-`check_kernel` compares values, derivatives, copies and saved state with what they should be, and raises AssertionError
-with what is wrong; then the kernel goes wherever another does:
+`check_kernel` tests values, derivatives, copies and saved state, and raises AssertionError if one is wrong. The kernel
+can then be used like any other:
 
     >>> from daskspectral.testing import check_kernel
     >>> check_kernel(Cauchy(0.7))
@@ -64,22 +63,20 @@ with what is wrong; then the kernel goes wherever another does:
     array([0., 1., 4., 9.])
 
 A kernel of x.y has `geometry = DOT`; a function without a class is `Radial(q, derivatives)` or `Dot(q, derivatives)`;
-a function of x and y that is neither is `FunctionKernel(function, gradient)`, which costs more.
-A saved model with a kernel of yours loads where you name its class: `dsp.load(path, trusted=["module.Cauchy"])`.
+any other function of x and y is a `FunctionKernel(function, gradient)`, which is slower. To load a model with such a
+kernel, name its class: `dsp.load(path, trusted=["module.Cauchy"])`.
 
 Radial kernels in a fit
 -----------------------
-- Points and landmarks are centred at the landmarks' mean first, because distances lose digits far from the origin.
-- The exponential kernel has no gradient at a landmark itself; the gradient counts as 0 there. Two points coincide when
-  rounding cannot tell them apart: r² ≤ 64 eps (|x|² + |y|²) after centring, eps the machine epsilon of the dtype.
-- A row that became a landmark sees a zero gradient at itself, which alone makes spurious small eigenvalues when the
-  kernel is narrow. Kernels with a kink, such as the exponential one, leave such rows out, and all kernels do with
-  `Landmarks(drop_landmark_rows=True)`, as long as nine tenths of the rows remain. Rows that coincide with landmarks
-  are such rows, whether these were drawn or given.
-- With `solvers.Cut`, a basis function that rests on fewer than `min_support=10` effective points, (sum φ)² / sum φ², is
-  left out, with a `RankWarning`: its eigenvalue would be an accident of these points. Widen the kernel, or use more
-  rows. A row of weight 2 counts as two rows here too. Weights that sum to less than their effective number of rows,
-  (sum w)² / sum w², such as probabilities, are scaled up to it.
+- Points and landmarks are centered at the mean of the landmarks, because distances lose digits far from the origin.
+- The exponential kernel has no gradient at a landmark; it is set to 0 there. Two points coincide if
+  r² ≤ 64 eps (|x|² + |y|²) after centering, with eps the machine epsilon of the dtype.
+- A row that is a landmark has a zero gradient of its basis function, which causes spurious small eigenvalues of narrow
+  kernels. Kernels with a kink, such as the exponential one, exclude rows that coincide with landmarks; all kernels do
+  with `Landmarks(drop_landmark_rows=True)`, if nine tenths of the rows remain.
+- With `solvers.Cut`, basis functions supported by fewer than `min_support=10` effective points, (sum φ)² / sum φ², are
+  excluded with a `RankWarning`. Use a wider kernel or more rows. A row of weight 2 counts as two rows. Weights whose
+  sum is below their effective number of rows, (sum w)² / sum w², such as probabilities, are scaled up to it.
 """
 
 from daskspectral.kernels.base import (

@@ -1,4 +1,4 @@
-"""Kernels: their values, derivatives in x and parameters; sums, products and multiples; functions of a user."""
+"""Base classes of kernels, their sums, products and multiples, and kernels defined by functions."""
 
 from __future__ import annotations
 
@@ -23,18 +23,22 @@ Array = NDArray[np.floating[Any]]
 MultiIndex = tuple[int, ...]
 Profile = Callable[[Array], Array]
 LEAST_SCALE = 1e-75  # Dirichlet forms take fourth powers of scales, which must not overflow
-SCALE_WORDS = ("median", "auto")  # scales that the data decide
+SCALE_WORDS = ("median", "auto")  # scales estimated from the data
 OVERFLOW = f"powers of scales below {LEAST_SCALE:g} or above {1 / LEAST_SCALE:g} overflow"
 
 
 @dataclass
 class Kernel(Parameterised, ABC):
-    """k(x, y) for points x (c, d) and landmarks y (p, d); matrices come as (p, c), landmarks first.
+    """Kernel k(x, y) of points x (c, d) and landmarks y (p, d); matrices have the shape (p, c).
 
-    Its parameters are its constructor's arguments; `check` validates those of a dataclass.
+    The parameters are the arguments of the constructor; `check` validates those of a dataclass. `order` is the
+    highest order of a bounded derivative in x (infinite for smooth kernels). It is 1 for the exponential kernel,
+    whose gradient jumps at x = y and is set to 0 there.
 
-    `order` is the highest total order of a derivative in x that is bounded (infinite when smooth): the
-    exponential kernel has 1, since its gradient jumps at x = y, where it is taken as 0.
+    See Also
+    --------
+    ProfileKernel : Base class of radial and dot-product kernels.
+    FunctionKernel : A kernel defined by any function.
 
     Examples
     --------
@@ -48,7 +52,7 @@ class Kernel(Parameterised, ABC):
 
     @property
     def geometry(self) -> Geometry | None:
-        """DISTANCE for a function of |x - y|, DOT for one of x.y, else None."""
+        """DISTANCE for a function of |x - y|, DOT for a function of x.y, None otherwise."""
         return None
 
     @property
@@ -58,25 +62,25 @@ class Kernel(Parameterised, ABC):
 
     @property
     def portable(self) -> bool:
-        """Whether it takes arrays of any device; if not, it is evaluated on the host. Functions of a user are."""
-        own = type(self).__module__.partition(".")[0] == __package__.partition(".")[0]
-        return own and all(v.portable for v in self.get_params(deep=False).values() if isinstance(v, Kernel))
+        """True if arrays of any device are accepted; kernels of user functions run on the host."""
+        builtin = type(self).__module__.partition(".")[0] == __package__.partition(".")[0]
+        return builtin and all(v.portable for v in self.get_params(deep=False).values() if isinstance(v, Kernel))
 
     @abstractmethod
     def values(self, x: Array, y: Array) -> Array:
-        """k(x_k, y_i), shape (p, c)."""
+        """Return k(x_k, y_i), shape (p, c)."""
 
     @abstractmethod
     def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
-        """The partial derivative of k(., y_i) at x_k for a multi-index alpha of length d, shape (p, c)."""
+        """Return the partial derivative of k(., y_i) at x_k, shape (p, c), for a multi-index alpha (d,)."""
 
     def along(self, x: Array, y: Array, direction: Array) -> Array:
-        """direction_k . grad k(., y_i)(x_k) for a direction field (c, d), shape (p, c)."""
+        """Return direction_k . grad k(., y_i)(x_k), shape (p, c), for directions (c, d)."""
         d = x.shape[1]
         return reduce(operator.add, (self.partial(x, y, unit_index(a, d)) * direction[:, a] for a in range(d)))
 
     def second(self, x: Array, y: Array, matrix: Array | None = None) -> Array:
-        """sum_ab matrix_kab d_a d_b k(., y_i)(x_k) for matrices (c, d, d), shape (p, c); the Laplacian without them."""
+        """Return sum_ab matrix_kab d_a d_b k(., y_i)(x_k), shape (p, c), for matrices (c, d, d) or the Laplacian."""
         units = np.eye(x.shape[1], dtype=int)  # multi-indices
 
         def derivative(a: int, b: int) -> Array:
@@ -95,69 +99,69 @@ class Kernel(Parameterised, ABC):
         return self.check_order(sum(alpha))
 
     def check_order(self, order: int) -> int:
-        """Return the order of a derivative in x; raise SmoothnessError if derivatives of this order are not bounded."""
+        """Return the order of a derivative in x; raise SmoothnessError if it is above `order`."""
         if order > self.order:
             raise SmoothnessError(f"{self} has derivatives up to order {self.order:g}, not {order}")
         return order
 
     def diagonal(self, x: Array) -> Array:
-        """k(x_k, x_k), shape (c,)."""
+        """Return k(x_k, x_k), shape (c,)."""
         return np.array([self.values(row[None], row[None])[0, 0] for row in x])
 
     def embedded(self, x: Array) -> Array:
-        """The points (c, e) between which the kernel takes distances: x (c, d), periodic columns bent into circles."""
+        """Return the points (c, e) between which distances are measured; periodic columns become circles."""
         return x
 
     def moved(self, x: Array, step: Array) -> Array:
-        """Points x (c, d) moved by steps (c, d) that are measured as the kernel measures distances."""
+        """Return points x (c, d) moved by steps (c, d) in the metric of the kernel."""
         return np.asarray(x + step)
 
     @property
     def stationary(self) -> bool:
-        """Whether k(x + t, y + t) = k(x, y), so that points may be taken about any center, to lose no digits."""
+        """True if k(x + t, y + t) = k(x, y), so that points can be centered to preserve digits."""
         return self.geometry is DISTANCE
 
     def embedded_about(self, x: Array) -> Array:
-        """Return the points (c, e) of x (c, d) less their mean, if the kernel is stationary, else of x."""
+        """Return the embedded points (c, e), centered first if the kernel is stationary."""
         return self.embedded(x - x.mean(axis=0)) if self.stationary and len(x) else self.embedded(x)
 
     @property
     def geometries(self) -> set[Geometry | None]:
-        """The geometries of all kernels that it is composed of, of embedded points too."""
+        """Geometries of all component kernels."""
         return {self.inner.geometry}
 
     @property
     def mixes_origin(self) -> bool:
-        """Whether it is composed of functions of distances and of dot products, which depend on the origin."""
+        """True for compositions of radial and dot-product kernels, which depend on the origin."""
         return self.geometries == {DISTANCE, DOT}
 
     @property
     def proportional(self) -> float | None:
-        """The constant T / q if T is a multiple of q = exp(proportional s / 2) (the Gaussian), else None."""
+        """T / q if it is constant, with q = exp(proportional s / 2) (Gaussian), None otherwise."""
         return None
 
     @property
     def inner(self) -> Kernel:
-        """The kernel of the embedded points: this one where points are not mapped."""
+        """Kernel of the embedded points; the kernel itself if points are not mapped."""
         return self
 
     @property
     def needs_median(self) -> bool:
-        """True while a scale is still the word "median"."""
+        """True if a scale is the word "median"."""
         return self.has_scale("median")
 
     @property
     def automatic(self) -> bool:
-        """True while a scale is still the word "auto": it is then chosen from the data."""
+        """True if a scale is the word "auto", which a search over the data replaces."""
         return self.has_scale("auto")
 
     def __call__(self, a: Array, b: Array) -> Array:
-        """The matrix k(a_i, b_j), shape (len(a), len(b))."""
+        """Return the matrix k(a_i, b_j), shape (len(a), len(b))."""
         return self.values(np.asarray(b, dtype=float), np.asarray(a, dtype=float))
 
     def __add__(self, other: Kernel) -> Sum:
         if not isinstance(other, Kernel):
-            raise TypeError(f"a kernel can be added to a kernel, not to {other!r}")
+            raise TypeError(f"a kernel can be added to another kernel only, got {other!r}")
         return Sum(self, other)
 
     def __mul__(self, other: Kernel | float) -> Product | Scaled:
@@ -169,22 +173,22 @@ class Kernel(Parameterised, ABC):
     def __post_init__(self) -> None:
         self.check()
 
-    def __eq__(self, other: object) -> bool:  # of a class that is no dataclass of its own
+    def __eq__(self, other: object) -> bool:  # of classes without the decorator
         if type(other) is not type(self):
             return NotImplemented
         return bool(self.get_params(deep=False) == other.get_params(deep=False))
 
     def check(self) -> None:
-        """Raise ValueError for parameters that make no kernel, TypeError for parts that are none."""
+        """Raise ValueError for invalid parameters, TypeError for parts that are not kernels."""
         for name in (name for name, kind in self.expects.items() if kind is Kernel):
             check_type(name, getattr(self, name), Kernel, "one of daskspectral.kernels, such as Gaussian(1.0)")
 
     def resolve(self, distance: float, word: str = "median") -> Self:
-        """This kernel with every scale that is the word "median", or "auto", replaced by `distance`."""
+        """Return the kernel with each scale that equals `word` replaced by `distance`."""
         if self.has_scale(word) and not LEAST_SCALE < distance < 1 / LEAST_SCALE:
             raise ValueError(
-                f"the median distance of the points is {distance:.3g}, and a kernel needs a positive scale; "
-                f"{OVERFLOW}: bring the data to other units, multiplying them by a constant"
+                f"the median distance of the points is {distance:.3g}, but a kernel needs a positive scale, and "
+                f"{OVERFLOW}; multiply the data by a constant"
             )
 
         def resolved(value: Any) -> Any:
@@ -195,19 +199,23 @@ class Kernel(Parameterised, ABC):
         return type(self)(**{name: resolved(value) for name, value in self.get_params(deep=False).items()})
 
     def has_scale(self, word: str) -> bool:
-        """Whether a scale is still this word, "median" or "auto"."""
+        """Return whether a scale is this word, "median" or "auto"."""
         values = self.get_params(deep=False).values()
         return any(v.has_scale(word) if isinstance(v, Kernel) else isinstance(v, str) and v == word for v in values)
 
 
 class ProfileKernel(Kernel):
-    """k(x, y) = q(s(x, y)), with s = |x - y|² if `geometry` is DISTANCE and s = x.y if it is DOT.
+    """Kernel k(x, y) = q(s), with s = |x - y|² if `geometry` is DISTANCE and s = x.y if it is DOT.
 
     A subclass sets `geometry`, a class attribute without annotation, and `smoothness`, and defines `profile`. A
-    derivative of order m in x of a function of distances is made of derivatives of q in s of the orders ceil(m / 2) to
-    m. `profile` is therefore called with every order up to 2 smoothness + 1, the highest in x; orders above the
-    smoothness come with factors that vanish at s = 0. A subclass that knows fewer derivatives sets `order` too, as
-    `Radial` does.
+    derivative of order m in x of a function of distances contains derivatives of q in s of orders ceil(m / 2) to m.
+    Therefore `profile` is called with every order up to 2 smoothness + 1, the highest in x; orders above the
+    smoothness have factors that vanish at s = 0. A subclass with fewer derivatives also sets `order`, as `Radial`
+    does.
+
+    See Also
+    --------
+    Radial, Dot : Kernels of given profiles, without a class.
 
     Examples
     --------
@@ -227,13 +235,13 @@ class ProfileKernel(Kernel):
     @property
     @abstractmethod
     def smoothness(self) -> float:
-        """Number of derivatives of q in s that are bounded, at s = 0 too (infinite when smooth)."""
+        """Number of bounded derivatives of q in s, also at s = 0 (infinite for smooth kernels)."""
 
     @abstractmethod
     def profile(self, s: Array, order: int, out: Array) -> Array:
-        """Write q^(order)(s) elementwise into `out`, never s itself; 0 at s = 0 if the derivative is unbounded there.
+        """Write q^(order)(s) elementwise into `out` and return it; 0 at s = 0 if it is unbounded there.
 
-        `order` is between 0 and the `order` of the kernel.
+        `order` is between 0 and the `order` of the kernel; `out` is never `s`.
         """
 
     def profiled(self, s: Array, order: int) -> Array:
@@ -241,9 +249,9 @@ class ProfileKernel(Kernel):
         return self.profile(s, order, np.empty_like(s))
 
     def pair(self, s: Array, q: Array, t: Array, *, touching: bool = True) -> None:
-        """Write q and T / slope into two buffers, T = 2 q' of distances, q' of dot products; overrides share work.
+        """Write q and T / slope into two buffers, with T = 2 q' for distances and q' for dot products.
 
-        Of dot products s is a x.y + b (`affine`). `touching=False` promises that no distance is 0.
+        For dot products s is a x.y + b (`affine`). With `touching=False` no distance is 0. Overrides share work.
         """
         self.profile(s, 0, q)
         self.profile(s, 1, t)
@@ -252,12 +260,12 @@ class ProfileKernel(Kernel):
 
     @property
     def slope(self) -> float:
-        """A constant factor of T that `pair` omits."""
+        """Constant factor of T that `pair` omits."""
         return 1.0
 
     @property
     def affine(self) -> tuple[float, float]:
-        """(a, b) of the number a x.y + b that `pair` expects of dot products."""
+        """Coefficients (a, b) of a x.y + b, the argument that `pair` expects for dot products."""
         return 1.0, 0.0
 
     @property
@@ -272,7 +280,7 @@ class ProfileKernel(Kernel):
         return self.profiled(self.argument(x, y), 0)
 
     def diagonal(self, x: Array) -> Array:
-        return self.profiled(self.geometry.own(x), 0)
+        return self.profiled(self.geometry.diagonal(x), 0)
 
     def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
         self.check_derivative(alpha, x)
@@ -288,26 +296,66 @@ class ProfileKernel(Kernel):
 
 
 def of_distances(kernel: Any) -> TypeGuard[ProfileKernel]:
-    """Return whether this is a kernel that is a function of |x - y|."""
+    """Return whether an object is a kernel that depends on |x - y| only.
+
+    Parameters
+    ----------
+    kernel : object
+        Any object.
+
+    Returns
+    -------
+    bool
+        True for a `ProfileKernel` with the geometry `DISTANCE`.
+
+    See Also
+    --------
+    of_products : The same for x.y.
+
+    Examples
+    --------
+    >>> of_distances(FunctionKernel(np.minimum))
+    False
+    """
     return isinstance(kernel, ProfileKernel) and kernel.geometry is DISTANCE
 
 
 def of_products(kernel: Any) -> TypeGuard[ProfileKernel]:
-    """Return whether this is a kernel that is a function of x.y."""
+    """Return whether an object is a kernel that depends on x.y only.
+
+    Parameters
+    ----------
+    kernel : object
+        Any object.
+
+    Returns
+    -------
+    bool
+        True for a `ProfileKernel` with the geometry `DOT`.
+
+    See Also
+    --------
+    of_distances : The same for |x - y|.
+
+    Examples
+    --------
+    >>> of_products(FunctionKernel(np.minimum))
+    False
+    """
     return isinstance(kernel, ProfileKernel) and kernel.geometry is DOT
 
 
 class Composed(ProfileKernel):
-    """A kernel composed of others by `combine`; if these have one geometry, `profile` is for sums over landmarks."""
+    """Kernel composed of others by `combine`; `profile` requires a common geometry."""
 
     @property
     def parts(self) -> list[Any]:
-        """The kernels that it is composed of."""
+        """Component kernels."""
         return [getattr(self, name) for name in self.expects]
 
     @property
     def geometry(self) -> Any:
-        """The common geometry of the parts, or None."""
+        """Common geometry of the parts, or None."""
         first, *others = (part.geometry for part in self.parts)
         return first if all(other is first for other in others) else None
 
@@ -325,7 +373,7 @@ class Composed(ProfileKernel):
 
     @abstractmethod
     def combine(self, evaluate: Callable[[Kernel], Array]) -> Array:
-        """Combine what is evaluated of each part."""
+        """Combine the results of `evaluate` for each part."""
 
     def values(self, x: Array, y: Array) -> Array:
         return self.combine(lambda part: part.values(x, y))
@@ -346,7 +394,7 @@ class Composed(ProfileKernel):
 
 @dataclass
 class Pair(Composed):
-    """A kernel composed of two."""
+    """Kernel composed of two kernels."""
 
     expects: ClassVar = {"left": Kernel, "right": Kernel}
 
@@ -355,7 +403,23 @@ class Pair(Composed):
 
 
 class Sum(Pair):
-    """left + right."""
+    """Sum of two kernels, left + right.
+
+    Parameters
+    ----------
+    left, right : Kernel
+        The terms.
+
+    See Also
+    --------
+    Product : Product of two kernels.
+
+    Examples
+    --------
+    >>> from daskspectral.kernels import Gaussian, Linear
+    >>> Gaussian(1.0) + Linear()
+    Sum(left=Gaussian(scale=1.0), right=Linear())
+    """
 
     def combine(self, evaluate: Callable[[Kernel], Array]) -> Array:
         return evaluate(self.left) + evaluate(self.right)
@@ -367,7 +431,23 @@ class Sum(Pair):
 
 
 class Product(Pair):
-    """left * right, with derivatives by Leibniz's rule."""
+    """Product of two kernels, left * right, with derivatives by the Leibniz rule.
+
+    Parameters
+    ----------
+    left, right : Kernel
+        The factors.
+
+    See Also
+    --------
+    Sum : Sum of two kernels.
+
+    Examples
+    --------
+    >>> from daskspectral.kernels import Gaussian, Linear
+    >>> Gaussian(1.0) * Linear()
+    Product(left=Gaussian(scale=1.0), right=Linear())
+    """
 
     def combine(self, evaluate: Callable[[Kernel], Array]) -> Array:
         return evaluate(self.left) * evaluate(self.right)
@@ -396,7 +476,25 @@ class Product(Pair):
 
 @dataclass
 class Scaled(Composed):
-    """A positive number times a kernel."""
+    """Positive multiple of a kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    factor : float
+        Positive factor.
+
+    See Also
+    --------
+    Sum : Sum of two kernels.
+
+    Examples
+    --------
+    >>> from daskspectral.kernels import Linear
+    >>> 0.5 * Linear()
+    Scaled(kernel=Linear(), factor=0.5)
+    """
 
     expects: ClassVar = {"kernel": Kernel}
 
@@ -417,8 +515,8 @@ class Scaled(Composed):
 
 
 @dataclass
-class OwnProfile(ProfileKernel):
-    """A profile that is given: q and its derivatives in s, each a function of an array."""
+class GivenProfile(ProfileKernel):
+    """Kernel of a given profile: q and its derivatives in s as functions of arrays."""
 
     expects: ClassVar = {"q": Function, "derivatives": Function}
     portable = False
@@ -441,9 +539,18 @@ class OwnProfile(ProfileKernel):
 
 @dataclass
 class FunctionKernel(Kernel):
-    """Any callable k(x (c, d), y (p, d)) -> (p, c), with its gradient where the operator needs one.
+    """Kernel defined by any function, with its gradient if the operator needs one.
 
-    `gradient(x, y, axis)` returns the derivative along one coordinate of x, shape (p, c).
+    Parameters
+    ----------
+    function : callable
+        ``function(x, y)`` returns k(x_k, y_i), shape (p, c), for points x (c, d) and landmarks y (p, d).
+    gradient : callable, optional
+        ``gradient(x, y, axis)`` returns the derivative along one coordinate of x, shape (p, c).
+
+    See Also
+    --------
+    Radial, Dot : Faster kernels of |x - y| and x.y.
 
     Examples
     --------
@@ -475,8 +582,8 @@ class FunctionKernel(Kernel):
     def _checked(self, result: Array, x: Array, y: Array) -> Array:
         if np.shape(result) != (len(y), len(x)):
             raise ValueError(
-                f"the kernel function returned shape {np.shape(result)} for {len(x)} points and {len(y)} "
-                f"landmarks; it must return (landmarks, points) = {(len(y), len(x))}"
+                f"the kernel function must return an array of shape (landmarks, points) = {(len(y), len(x))}, "
+                f"got {np.shape(result)}"
             )
         return np.asarray(result, dtype=float)
 
@@ -491,18 +598,18 @@ def check_scale(scale: float | str) -> None:
 
 
 def number(scale: float | str) -> float:
-    """The scale as a number. Raises ValueError for "median" and "auto", which `Kernel.resolve` replaces."""
+    """Return the scale as a number; raise ValueError for "median" and "auto"."""
     if isinstance(scale, str):
-        raise ValueError(f"the scale is still {scale!r}; `kernel.resolve(distance, {scale!r})` sets it")
+        raise ValueError(f"the scale must be a number here, got {scale!r}. Call kernel.resolve(distance, {scale!r}).")
     return float(scale)
 
 
 def unit_index(axis: int, d: int) -> MultiIndex:
-    """The multi-index of the first derivative along one axis."""
+    """Return the multi-index of the first derivative along one axis."""
     return tuple(int(a == axis) for a in range(d))
 
 
 def check_index(alpha: MultiIndex, d: int) -> None:
     """Raise ValueError unless a multi-index has one order per coordinate."""
     if len(alpha) != d:
-        raise ValueError(f"a derivative in {d} variables takes {d} orders, one per coordinate; it got {tuple(alpha)}")
+        raise ValueError(f"a derivative in {d} variables needs {d} orders, one per coordinate, got {tuple(alpha)}")

@@ -1,4 +1,4 @@
-"""Dot-product kernels k(x, y) = q(t), t = x.y: polynomial, linear, and a user's own profile."""
+"""Dot-product kernels k(x, y) = q(t), t = x.y: polynomial, linear, and given profiles."""
 
 from __future__ import annotations
 
@@ -7,16 +7,29 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from daskspectral.kernels.base import Array, OwnProfile, ProfileKernel
+from daskspectral.kernels.base import Array, GivenProfile, ProfileKernel
 from daskspectral.kernels.geometry import DOT
 from daskspectral.validation import NOT_NEGATIVE, POSITIVE, check_integer, check_number
 
 
 @dataclass
 class Polynomial(ProfileKernel):
-    """(offset + x.y / scale²)^degree.
+    """Polynomial kernel (offset + x.y / scale²)^degree.
 
-    Theorem 3 of the Galerkin paper takes offset 1/2 and scale √2 max|x|.
+    Theorem 3 of the Galerkin paper uses offset 1/2 and scale √2 max|x|.
+
+    Parameters
+    ----------
+    degree : int
+        Positive degree.
+    offset : float
+        Constant, at least 0.
+    scale : float
+        Positive length in the units of the data.
+
+    See Also
+    --------
+    Linear : The kernel x.y.
 
     Examples
     --------
@@ -62,7 +75,11 @@ class Polynomial(ProfileKernel):
 
 @dataclass
 class Linear(ProfileKernel):
-    """x.y.
+    """Linear kernel x.y.
+
+    See Also
+    --------
+    Polynomial : Powers of it.
 
     Examples
     --------
@@ -79,8 +96,19 @@ class Linear(ProfileKernel):
 
 
 @dataclass
-class Dot(OwnProfile):
-    """A user's own dot-product kernel: q(t) and its derivatives in t, each a function of an array.
+class Dot(GivenProfile):
+    """Dot-product kernel q(t), t = x.y, of a given profile.
+
+    Parameters
+    ----------
+    q : callable
+        Profile, a function of an array.
+    derivatives : sequence of callable
+        Derivatives q', q'', ..., functions of an array. With m of them derivatives in x up to order m are available.
+
+    See Also
+    --------
+    Radial : The same for |x - y|.
 
     Examples
     --------
@@ -93,7 +121,7 @@ class Dot(OwnProfile):
 
 
 def power_into(base: Array, exponent: int, out: Array) -> None:
-    """out = base ** exponent by multiplication; `out` is not `base`."""
+    """Write base ** exponent into `out`, which is not `base`, by multiplication."""
     if exponent == 0:
         out[...] = 1
     elif exponent == 1:

@@ -1,4 +1,4 @@
-"""Kernels of points that are mapped first, k(e(x), e(y)): to another metric, or with periodic columns on circles."""
+"""Kernels of mapped points, k(e(x), e(y)): metrics and periodic columns."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from daskspectral.validation import check_number
 
 @dataclass
 class EmbeddedKernel(Kernel):
-    """kernel(e(x), e(y)) for a map e, `embedded`, whose derivative along directions is `pushed`.
+    """Kernel of mapped points e(x), e(y), with the map `embedded` and its directional derivative `pushed`.
 
-    Moving both points moves neither distances of e(x) and e(y), so that it is stationary as its kernel is.
+    A common shift of both points preserves distances between e(x) and e(y), so it is stationary if its kernel is.
     """
 
     expects: ClassVar = {"kernel": Kernel}
@@ -40,7 +40,7 @@ class EmbeddedKernel(Kernel):
         return self.kernel.stationary
 
     def pair(self, x: Array, y: Array) -> tuple[Array, Array]:
-        """Points x (c, d) and y (p, d) about the mean of y, if the kernel is stationary."""
+        """Return points x (c, d) and y (p, d), centered at the mean of y if the kernel is stationary."""
         if not self.stationary:
             return x, y
         center = y.mean(axis=0)
@@ -48,10 +48,10 @@ class EmbeddedKernel(Kernel):
 
     @abstractmethod
     def pushed(self, x: Array, direction: Array) -> Array:
-        """The derivative of e at x (c, d) along directions (c, d), (c, e)."""
+        """Return the derivative of e at x (c, d) along directions (c, d), shape (c, e)."""
 
     def bent(self, x: Array, matrix: Array) -> Array:
-        """sum_ab matrix_kab d_a d_b e(x_k), (c, e): 0 where e is linear."""
+        """Return sum_ab matrix_kab d_a d_b e(x_k), shape (c, e); 0 for linear maps."""
         return np.zeros_like(self.embedded(x))
 
     def values(self, x: Array, y: Array) -> Array:
@@ -88,21 +88,35 @@ class EmbeddedKernel(Kernel):
         return self.second(x, y, np.broadcast_to(np.multiply.outer(units[0], units[1]), (len(x), d, d)))
 
     def check_columns(self, x: Array, entries: str, count: int) -> None:
-        """Raise ValueError for points of another number of columns than there are `entries`, as messages call them."""
+        """Raise ValueError unless points have `count` columns; messages call the parameter `entries`."""
         if x.shape[1] != count:
             raise ValueError(
-                f"{type(self).__name__} takes one {entries} for each column: it has {count}, and the points have "
+                f"{type(self).__name__} needs one {entries} for each column: it has {count}, but the points have "
                 f"{x.shape[1]} column{'s' if x.shape[1] != 1 else ''}"
             )
 
 
 @dataclass
 class Mahalanobis(EmbeddedKernel):
-    """kernel(x A, y A) for a matrix A (d, e): distances are √((x - y) A Aᵀ (x - y)ᵀ), one scale for each direction.
+    """Kernel in the metric A Aᵀ, kernel(x A, y A), with a scale for each direction.
 
-    A symmetric A is the root of the metric A Aᵀ. Derivatives are taken in x, up to the second order. A is kept as an
-    array that cannot be written to, and points have d columns. Raises ValueError for a matrix that is none, and for
-    points of other columns.
+    Distances are √((x - y) A Aᵀ (x - y)ᵀ). Derivatives in x are available up to order 2.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Kernel of the mapped points.
+    matrix : array-like of shape (d, e)
+        A, stored as a read-only array. A symmetric A is the root of the metric.
+
+    Raises
+    ------
+    ValueError
+        If A is not a matrix of finite numbers, or points have another number of columns than d.
+
+    See Also
+    --------
+    Periodic : Kernel with periodic columns.
 
     Examples
     --------
@@ -132,12 +146,12 @@ class Mahalanobis(EmbeddedKernel):
 
     @property
     def root(self) -> Array:
-        """A (d, e)."""
+        """A as an array (d, e)."""
         return np.asarray(self.matrix, dtype=float)
 
     @property
     def rotated(self) -> Array:
-        """B (e, min(d, e)) with B Bᵀ = Aᵀ A, so that |z B| = |z Aᵀ| for embedded points z."""
+        """Matrix B (e, min(d, e)) with B Bᵀ = Aᵀ A, so that |z B| = |z Aᵀ| for embedded points z."""
         root = self.root
         return root.T if root.shape[0] <= root.shape[1] else np.linalg.qr(root)[1].T
 
@@ -160,12 +174,27 @@ class Mahalanobis(EmbeddedKernel):
 
 @dataclass
 class Periodic(EmbeddedKernel):
-    """kernel(e(x), e(y)), where e bends each periodic column into a circle as long as its period.
+    """Kernel with periodic columns, such as angles, each mapped to a circle.
 
-    A column x_a of period L becomes the two coordinates L / (2π) (cos(2π x_a / L), sin(2π x_a / L)); the other
-    columns stay. So x_a and x_a + L are the same point, distances are chords, and short distances hardly change.
-    `periods` has one entry for each column, in its units, None where the column is not periodic. Derivatives are taken
-    in x, by the chain rule, up to the second order. Raises ValueError for another number of columns.
+    A column x_a of period L becomes the two coordinates L / (2π) (cos(2π x_a / L), sin(2π x_a / L)). Thus x_a and
+    x_a + L are the same point, distances are chords, and short distances hardly change. Derivatives in x are
+    available up to order 2.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Kernel of the mapped points.
+    periods : sequence of float or None
+        Period of each column, in its units; None for columns that are not periodic.
+
+    Raises
+    ------
+    ValueError
+        If points have another number of columns.
+
+    See Also
+    --------
+    Mahalanobis : Kernel in another metric.
 
     Examples
     --------
@@ -188,7 +217,6 @@ class Periodic(EmbeddedKernel):
                 check_number("periods", period, f"({LEAST_SCALE:g}, {1 / LEAST_SCALE:g})")
 
     def embedded(self, x: Array) -> Array:
-        """e(x) (c, e), in float64."""
         return np.stack([column for pair in self._columns(x) for column in pair], axis=1)
 
     def pushed(self, x: Array, direction: Array) -> Array:
@@ -210,7 +238,7 @@ class Periodic(EmbeddedKernel):
         return np.stack(parts, axis=1)
 
     def _columns(self, x: Array) -> list[tuple[Array, ...]]:
-        """The one or two coordinates that each column becomes."""
+        """Return the one or two coordinates of each column."""
         self.check_columns(x, "period or None", len(self.periods))
         columns: list[tuple[Array, ...]] = []
         for column, period in zip(x.astype(float, copy=False).T, self.periods, strict=True):

@@ -1,4 +1,4 @@
-"""Geometries of kernels: the number s(x, y) of which a profile q is a function, and derivatives of q(s(x, y)) in x.
+"""Geometries of kernels: the argument s(x, y) of a profile q, and derivatives of q(s(x, y)) in x.
 
 Points are x (c, d), landmarks y (p, d). q(s, order) returns the derivative of this order of the profile, a new array.
 Gradients in x are T (x - y) for distances and T y for dot products, with T = `factor` q'(s).
@@ -22,7 +22,7 @@ Derivatives = Callable[[Array, int], Array]
 
 
 class Distance:
-    """s = |x - y|²."""
+    """Squared distances, s = |x - y|²."""
 
     factor = 2.0
 
@@ -31,10 +31,10 @@ class Distance:
         return 2 * smoothness + 1
 
     def argument(self, x: Array, y: Array, *, exact: bool) -> Array:
-        """Return s (p, c); if `exact`, distances of coincident points are 0 in spite of rounding."""
+        """Return s (p, c); if `exact`, distances of coincident points are exactly 0."""
         return squared_distances(x, y, exact=exact)
 
-    def own(self, x: Array) -> Array:
+    def diagonal(self, x: Array) -> Array:
         """Return s(x_k, x_k), shape (c,)."""
         return np.zeros(len(x))
 
@@ -84,7 +84,7 @@ class Distance:
 
 
 class DotProduct:
-    """s = x.y."""
+    """Dot products, s = x.y."""
 
     factor = 1.0
 
@@ -94,7 +94,7 @@ class DotProduct:
     def argument(self, x: Array, y: Array, *, exact: bool) -> Array:
         return y @ x.T
 
-    def own(self, x: Array) -> Array:
+    def diagonal(self, x: Array) -> Array:
         return np.asarray(np.einsum("kd,kd->k", x, x))
 
     def partial(self, q: Derivatives, s: Array, x: Array, y: Array, alpha: MultiIndex) -> Array:

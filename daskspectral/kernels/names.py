@@ -1,4 +1,4 @@
-"""Kernels by name, as they are written in the shell and in Python: `exponential:0.5`."""
+"""Names of kernels, for the command and for Python: `exponential:0.5`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMES: dict[str, type[Kernel]] = {
 
 
 def named(kernel: Any) -> Kernel:
-    """A kernel as it is, or of its name. Raises TypeError for anything else, and as `parse`."""
+    """Return a kernel from a kernel or its name; raise ParameterError for other objects."""
     if isinstance(kernel, str):
         return parse(kernel)
     if not isinstance(kernel, Kernel):
@@ -28,9 +28,31 @@ def named(kernel: Any) -> Kernel:
 
 
 def parse(text: str) -> Kernel:
-    """A kernel from `name[:parameter[:parameter]]`; terms join with + (gaussian:median, matern:1.5:0.3).
+    """Return the kernel of a name such as gaussian:median or matern:1.5:0.3+linear.
 
-    Parameters come in the order of the constructor. Raises ValueError with the valid names.
+    Parameters
+    ----------
+    text : str
+        ``name[:parameter[:parameter]]``, with the parameters in the order of the constructor; + joins terms.
+
+    Returns
+    -------
+    Kernel
+        The kernel.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown or a parameter is not a number.
+
+    See Also
+    --------
+    Gaussian, Exponential, Matern, Polynomial, Linear : The kernels that have names.
+
+    Examples
+    --------
+    >>> parse("gaussian:0.5+linear")
+    Sum(left=Gaussian(scale=0.5), right=Linear())
     """
     terms = [_parse_term(term) for term in text.split("+")]
     kernel: Kernel = terms[0]
@@ -43,17 +65,17 @@ def _parse_term(text: str) -> Kernel:
     name, *values = text.strip().split(":")
     if name not in NAMES:
         usage = ", ".join(":".join([n, *(f.name for f in fields(c))]) for n, c in NAMES.items())
-        raise ValueError(
-            f"there is no kernel {name!r}{nearest(name, [*NAMES, 'auto'])}; the kernels are {usage}, or auto"
-        )
+        raise ValueError(f"unknown kernel {name!r}{nearest(name, [*NAMES, 'auto'])}; available: {usage}, or auto")
     cls = NAMES[name]
     names = [f.name for f in fields(cls)]
     if len(values) > len(names):
-        raise ValueError(f"kernel {name} takes at most {len(names)} parameters ({', '.join(names)}): {text!r}")
+        raise ValueError(f"kernel {name} has at most {len(names)} parameters ({', '.join(names)}), got {text!r}")
     try:
         params = {n: _number(v) for n, v in zip(names, values, strict=False)}
     except ValueError:
-        raise ValueError(f"the parameters of kernel {name} ({', '.join(names)}) are numbers: {text!r}") from None
+        raise ValueError(
+            f"the parameters of kernel {name} ({', '.join(names)}) must be numbers, got {text!r}"
+        ) from None
     return cls(**params)
 
 

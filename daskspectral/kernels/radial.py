@@ -1,4 +1,4 @@
-"""Radial kernels k(x, y) = q(s), s = |x - y|^2: Gaussian, exponential, Matern, and a user's own profile."""
+"""Radial kernels k(x, y) = q(s), s = |x - y|²: Gaussian, exponential, Matern, and given profiles."""
 
 from __future__ import annotations
 
@@ -10,14 +10,24 @@ import numpy as np
 
 from daskspectral.devices import smallest
 from daskspectral.errors import ParameterError
-from daskspectral.kernels.base import Array, OwnProfile, ProfileKernel, check_scale, number
+from daskspectral.kernels.base import Array, GivenProfile, ProfileKernel, check_scale, number
 from daskspectral.kernels.geometry import DISTANCE
 from daskspectral.validation import is_number
 
 
 @dataclass
 class Gaussian(ProfileKernel):
-    """exp(-r^2 / (2 scale^2)), scale in the units of the data or "median".
+    """Gaussian kernel exp(-r² / (2 scale²)), r = |x - y|.
+
+    Parameters
+    ----------
+    scale : float, "median" or "auto"
+        Length in the units of the data. "median" is the median distance between rows, "auto" is chosen by
+        cross-validation.
+
+    See Also
+    --------
+    Matern : Less smooth kernels.
 
     Examples
     --------
@@ -47,10 +57,10 @@ class Gaussian(ProfileKernel):
 
 
 class HalfIntegerBessel(ProfileKernel):
-    """z^nu K_nu(z) normalised at 0, z = rate r, nu = n + 1/2: exp(-z) θ_n(z) / θ_n(0).
+    """Kernel z^nu K_nu(z), normalized at 0, with z = rate r and nu = n + 1/2: exp(-z) θ_n(z) / θ_n(0).
 
     Each derivative in s lowers nu by one: d/ds [z^nu K_nu(z)] = -(rate² / 2) z^(nu-1) K_(nu-1)(z)
-    (Abramowitz and Stegun 9.6.28). So every order has a closed form.
+    (Abramowitz and Stegun 9.6.28), so all orders have closed forms.
     """
 
     geometry = DISTANCE
@@ -62,7 +72,7 @@ class HalfIntegerBessel(ProfileKernel):
 
     @property
     def rate(self) -> float:
-        """z / r."""
+        """Ratio z / r."""
         return math.sqrt(2 * self.nu) / number(self.scale)
 
     @property
@@ -112,12 +122,12 @@ class HalfIntegerBessel(ProfileKernel):
 
 
 def _reverse_bessel(n: int) -> list[float]:
-    """Coefficients of theta_n(z), highest power first: 1; 1, 1; 1, 3, 3; 1, 6, 15, 15; ..."""
+    """Return the coefficients of θ_n(z), highest power first: 1; 1, 1; 1, 3, 3; 1, 6, 15, 15; ..."""
     return [math.factorial(n + k) / (2**k * math.factorial(k) * math.factorial(n - k)) for k in range(n + 1)]
 
 
 def _times_polynomial(out: Array, z: Array, coefficients: Sequence[float]) -> None:
-    """out *= polynomial(z) by Horner's rule."""
+    """Multiply `out` by a polynomial of z, by the Horner scheme."""
     if len(coefficients) == 1:
         out *= coefficients[0]
         return
@@ -130,7 +140,16 @@ def _times_polynomial(out: Array, z: Array, coefficients: Sequence[float]) -> No
 
 @dataclass
 class Exponential(HalfIntegerBessel):
-    """exp(-r / scale). Its gradient jumps at r = 0 and counts as 0 there.
+    """Exponential kernel exp(-r / scale), r = |x - y|; its gradient jumps at r = 0 and is set to 0 there.
+
+    Parameters
+    ----------
+    scale : float, "median" or "auto"
+        Length in the units of the data, as in `Gaussian`.
+
+    See Also
+    --------
+    Matern : Smoother kernels.
 
     Examples
     --------
@@ -144,7 +163,18 @@ class Exponential(HalfIntegerBessel):
 
 @dataclass
 class Matern(HalfIntegerBessel):
-    """The Matern (Sobolev) kernel for half-integer nu, z = √(2 nu) r / scale; nu = 1/2 is Exponential.
+    """Matern (Sobolev) kernel for half-integer nu, a function of √(2 nu) r / scale.
+
+    Parameters
+    ----------
+    nu : float
+        Smoothness 1/2, 3/2, ..., 39/2; 1/2 is the exponential kernel.
+    scale : float, "median" or "auto"
+        Length in the units of the data, as in `Gaussian`.
+
+    See Also
+    --------
+    Gaussian : The limit of large nu.
 
     Examples
     --------
@@ -164,10 +194,19 @@ class Matern(HalfIntegerBessel):
 
 
 @dataclass
-class Radial(OwnProfile):
-    """A user's own radial kernel: q(s) and its derivatives in s, each a function of an array.
+class Radial(GivenProfile):
+    """Radial kernel q(s), s = |x - y|², of a given profile.
 
-    `derivatives` = (dq/ds, d²q/ds², ...): with m of them, the kernel has derivatives in x up to order m.
+    Parameters
+    ----------
+    q : callable
+        Profile, a function of an array.
+    derivatives : sequence of callable
+        Derivatives dq/ds, d²q/ds², ...; with m of them derivatives in x up to order m are available.
+
+    See Also
+    --------
+    Dot : The same for x.y.
 
     Examples
     --------

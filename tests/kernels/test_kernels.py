@@ -93,7 +93,7 @@ def test_the_median_is_a_scale_to_be_resolved() -> None:
     kernel = Gaussian("median") + 2 * Exponential(3.0)
     assert kernel.needs_median
     assert clone(kernel) == kernel
-    with pytest.raises(ValueError, match="still 'median'"):
+    with pytest.raises(ValueError, match="'median'"):
         kernel.values(X, Y)
     resolved = kernel.resolve(0.7)
     assert resolved == Gaussian(0.7) + 2 * Exponential(3.0) != kernel
