@@ -1,11 +1,11 @@
-"""Bilinear forms H(f, g, x) and functionals of f, written as the papers write them and kept as data.
+"""Bilinear forms H(f, g, x) and functionals of f, written as in the papers and stored as expressions.
 
     @form
     def schroedinger(f, g, x):
         return inner(grad(f), grad(g)) + inner(f, g, weight=x.potential)
 
 The function is called once with symbols. It returns a small expression (a sum of products of atoms) that can be
-compared, hashed, saved, and contracted by a basis, which may do so without an array of shape (p, rows, d).
+compared, hashed, saved, and contracted by a basis, often without an array of shape (p, rows, d).
 `x.potential` is a field of the data, an array with one entry for each row.
 
     inner(a, b, weight=None)    the product of an expression of f and one of g, times a field (n,)
@@ -16,7 +16,7 @@ compared, hashed, saved, and contracted by a basis, which may do so without an a
     second(f, x.a)              Σ_ij a_ij ∂_i ∂_j f, for matrices a (n, d, d); without a field, the Laplacian of f
     at(f, x.y)                  f at other points y (n, d) of the same row, such as a second view
 
-Expressions of one function add and subtract, and take numbers and fields (n,) as factors.
+Expressions of one function can be added, subtracted, and multiplied by numbers and fields (n,).
 `operators.SymmetricForm(form)` and `operators.BilinearForm(form)` make operators of forms;
 `daskspectral.testing.check_form` tests a form.
 

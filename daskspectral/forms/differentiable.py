@@ -1,7 +1,7 @@
-"""Forms in JAX: the same expressions as bases contract, for functions that can be differentiated by their parameters.
+"""Forms in JAX, for functions that are differentiated with respect to their parameters.
 
-A function here takes points (c, d) to values (c, k), each row by itself. Its derivatives by the points follow from the
-function; what is made of them can be differentiated again by whatever the function depends on.
+A function maps points (c, d) to values (c, k), each row separately. JAX computes its derivatives with respect to the
+points, and the results can be differentiated again with respect to parameters.
 """
 
 from __future__ import annotations
@@ -12,26 +12,26 @@ from typing import Any
 from daskspectral.forms.expressions import Atom, Bilinear, LinearFunctional
 
 Values = Any
-"""An array of JAX, or what it traces one by."""
+"""Array or tracer of JAX."""
 Function = Callable[[Values], Values]
 Fields = Mapping[str, Values]
 Weights = Values | None
 
 
 def jax() -> Any:
-    """The package. Raises ImportError with the way to install it."""
+    """Return the package jax; raise ImportError with the command to install it."""
     try:
         import jax as package
     except ImportError as error:
         raise ImportError(
-            'networks are trained with jax and optax: pip install "daskspectral[neural]"; a trained NeuralBasis is '
-            "evaluated, saved and loaded without them"
+            'training of networks needs jax and optax: pip install "daskspectral[neural]". Trained networks are '
+            "evaluated, saved and loaded without them."
         ) from error
     return package
 
 
 def feature(function: Function, atom: Atom, fields: Fields) -> Values:
-    """One atom of k functions at c rows: (c, k), or (c, m, k) of a vector with m coordinates."""
+    """Return an atom of k functions at c rows, (c, k), or (c, m, k) for a vector with m coordinates."""
     numpy, points = jax().numpy, fields[atom.view]
     if atom.kind == "sum":
         terms = [(t, t.factor * feature(function, t.atom, fields)) for t in atom.terms]
@@ -41,7 +41,7 @@ def feature(function: Function, atom: Atom, fields: Fields) -> Values:
     if atom.kind == "gradient":
         return _along_all(function, points, numpy.eye(points.shape[1], dtype=points.dtype)[:, None, :])
     if atom.order > 1:
-        raise ValueError(f"networks are trained by first derivatives at most, and this form takes order {atom.order}")
+        raise ValueError(f"networks can be trained with first derivatives at most, got a form of order {atom.order}")
     if atom.kind == "partial":
         unit = numpy.array([atom.alpha], dtype=points.dtype)
         return _along(function, points, unit) if atom.order else function(points)
@@ -55,23 +55,22 @@ def feature(function: Function, atom: Atom, fields: Fields) -> Values:
 def form_matrices(
     expression: Bilinear, left: Function, right: Function, fields: Fields, weights: Weights = None, parts: int = 1
 ) -> Values:
-    """The means of a form between k left and q right functions over parts of the rows, (parts, k, q).
+    """Return the means of a form between k left and q right functions over parts of the rows, (parts, k, q).
 
-    Row i is in part i modulo their number; every function is evaluated once, at all rows. `weights` (c,) have the mean
-    1 over all of them.
+    Row i belongs to part i modulo `parts`. Each function is evaluated once, at all rows. `weights` (c,) have mean 1.
     """
     return _form(expression, left, right, fields, weights, parts, "...chk,...chq->hkq")
 
 
 def form_diagonal(expression: Bilinear, function: Function, fields: Fields, weights: Weights = None) -> Values:
-    """The mean over the rows of a form of each of k functions with itself, (k,)."""
+    """Return the mean over the rows of H(f_j, f_j, x) for each of k functions, (k,)."""
     return _form(expression, function, function, fields, weights, 1, "...chk,...chk->hk")[0]
 
 
 def functional_vectors(
     expression: LinearFunctional, function: Function, fields: Fields, weights: Weights = None, parts: int = 1
 ) -> Values:
-    """The means of a functional without targets of k functions over parts of the rows, (parts, k)."""
+    """Return the means of a functional of k functions over parts of the rows, (parts, k)."""
     total: Values = 0.0
     for factor, pairing in expression.terms:
         values = feature(function, pairing.atom, fields)
@@ -91,7 +90,7 @@ def _form(
     parts: int,
     indices: str,
 ) -> Values:
-    """The means of a form over parts of the rows; `indices` contract (..., c, part, functions) of both sides."""
+    """Return the means of a form over parts of the rows; `indices` contract (..., c, part, functions)."""
     total: Values = 0.0
     for factor, product in expression.terms:
         a = feature(left, product.left, fields)
@@ -106,12 +105,12 @@ def _form(
 
 
 def _along(function: Function, points: Values, direction: Values) -> Values:
-    """The derivative along a direction for each row (c, d), or one for all (1, d): (c, k)."""
+    """Return the derivative along a direction for each row (c, d) or for all rows (1, d), shape (c, k)."""
     return jax().jvp(function, (points,), (jax().numpy.broadcast_to(direction, points.shape),))[1]
 
 
 def _along_all(function: Function, points: Values, directions: Values) -> Values:
-    """The derivatives along m directions (m, c, d), or (m, 1, d): (c, m, k)."""
+    """Return the derivatives along m directions (m, c, d) or (m, 1, d), shape (c, m, k)."""
     package = jax()
     slope = package.linearize(function, points)[1]
     shape = (len(directions), *points.shape)

@@ -1,4 +1,4 @@
-"""The expressions that forms are traced into: plain data that can be compared, hashed, saved and contracted."""
+"""Expressions of forms: plain data that can be compared, hashed, saved and contracted."""
 
 from __future__ import annotations
 
@@ -9,16 +9,25 @@ from typing import Any, ClassVar, Self, TypeVar
 
 from daskspectral.registry import Registered
 
-ONE_WEIGHT = "a product takes one field as its weight; multiply several beforehand"
+ONE_WEIGHT = "a product has at most one field as its weight; multiply several fields beforehand"
 VECTORS = frozenset({"gradient", "each"})
 What = TypeVar("What")
 
 
 @dataclass(frozen=True)
 class Field(Registered):
-    """A named field of the data: weights and targets (c,), directions (c, d), matrices (c, d, d).
+    """Named field of the data: weights and targets (n,), directions (n, d), matrices (n, d, d).
 
-    `index` picks [:, index] of a field of rows with more axes: x.field[1] or x.field[0, 1].
+    Parameters
+    ----------
+    name : str
+        Name of the field.
+    index : int or tuple of int, optional
+        Selects [:, index] of a field with more axes: x.field[1] or x.field[0, 1].
+
+    See Also
+    --------
+    Fields : The symbol x of a form.
 
     Examples
     --------
@@ -31,25 +40,29 @@ class Field(Registered):
 
     def __getitem__(self, index: int | tuple[int, ...]) -> Field:
         if self.index is not None:
-            raise ValueError(f"field {self.name} is already indexed; several axes are indexed at once: x.field[0, 1]")
+            raise ValueError(f"field {self.name} is already indexed; index several axes at once: x.field[0, 1]")
         return replace(self, index=index)
 
     @property
     def path(self) -> tuple[int, ...]:
-        """The index as a tuple, empty where there is none."""
+        """Index as a tuple, empty if there is no index."""
         if self.index is None:
             return ()
         return self.index if isinstance(self.index, tuple) else (self.index,)
 
     def of(self, fields: Mapping[str, Any]) -> Any:
-        """Return its values (c, ...) in the fields of a block."""
+        """Return the values (c, ...) in the fields of a block."""
         return fields[self.name][(slice(None), *self.path)]
 
     __iter__ = None
 
 
 class Fields:
-    """The symbol x of a form: the attribute x.name is the field `name` of the data.
+    """Symbol x of a form: the attribute ``x.name`` is the field `name` of the data.
+
+    See Also
+    --------
+    Field : One field.
 
     Examples
     --------
@@ -65,11 +78,27 @@ class Fields:
 
 @dataclass(frozen=True)
 class Atom(Registered):
-    """One linear operation on a function.
+    """Linear operation on a function.
 
-    Scalar atoms: its value, a partial derivative, the derivative along a field, second derivatives summed with the
-    weights of a field of matrices, or a sum of scalar atoms. Vector atoms: its gradient, the derivatives along each of
-    a field's directions.
+    Scalar atoms are the value, a partial derivative, the derivative along a field, second derivatives with a field of
+    matrices, and sums of scalar atoms. Vector atoms are the gradient and the derivatives along several directions.
+
+    Parameters
+    ----------
+    kind : str
+        Scalars: "value", "partial", "along", "second", "sum"; vectors: "gradient", "each".
+    view : str
+        Field of the points.
+    alpha : tuple of int
+        Multi-index of a partial derivative.
+    direction : Field, optional
+        Directions or matrices.
+    terms : tuple of Term
+        Terms of a sum.
+
+    See Also
+    --------
+    Term : A weighted atom.
 
     Examples
     --------
@@ -85,41 +114,41 @@ class Atom(Registered):
 
     @property
     def order(self) -> int:
-        """Total order of the derivative, the highest one of a sum."""
+        """Total order of the derivative; for sums the highest one."""
         if self.kind == "sum":
             return max(t.atom.order for t in self.terms)
         return {"value": 0, "partial": sum(self.alpha), "second": 2}.get(self.kind, 1)
 
     @property
     def vector(self) -> bool:
-        """Whether it gives a vector, to be paired with another by a sum over its coordinates."""
+        """True if it is a vector, which is paired with another by a sum over coordinates."""
         return self.kind in VECTORS
 
     @property
     def leaves(self) -> tuple[Atom, ...]:
-        """The operations that it needs of a basis: the atoms of a sum, otherwise itself."""
+        """Operations required of a basis: the atoms of a sum, otherwise the atom."""
         if self.kind == "sum":
             return tuple(dict.fromkeys(leaf for t in self.terms for leaf in t.atom.leaves))
         return (replace(self, kind="along"),) if self.kind == "each" else (self,)
 
     @property
     def summands(self) -> tuple[Term, ...]:
-        """The terms of a sum, otherwise itself as one."""
+        """Terms of a sum, otherwise the atom as the only term."""
         return self.terms if self.kind == "sum" else (Term(1.0, None, self),)
 
     @property
     def views(self) -> tuple[str, ...]:
-        """The fields that hold the points at which it is taken."""
+        """Names of the fields of points at which it is evaluated."""
         return tuple(dict.fromkeys(leaf.view for leaf in self.leaves))
 
     @property
     def weights(self) -> tuple[Field, ...]:
-        """The fields that weigh the terms of a sum."""
+        """Fields that multiply the terms of a sum."""
         return tuple(t.weight for t in self.terms if t.weight is not None)
 
     @property
     def fields(self) -> frozenset[str]:
-        """Names of the data fields that it reads."""
+        """Names of the required data fields."""
         if self.kind == "sum":
             return frozenset().union(*(t.atom.fields for t in self.terms), {w.name for w in self.weights})
         return frozenset({self.view} | ({self.direction.name} if self.direction else set()))
@@ -127,7 +156,20 @@ class Atom(Registered):
 
 @dataclass(frozen=True)
 class Term(Registered):
-    """An atom times a number and, where given, a field.
+    """Atom times a number and an optional field.
+
+    Parameters
+    ----------
+    factor : float
+        The number.
+    weight : Field or None
+        Field (n,).
+    atom : Atom
+        The operation.
+
+    See Also
+    --------
+    LinearExpression : A sum of terms.
 
     Examples
     --------
@@ -149,15 +191,15 @@ Atom.expects = {"direction": Field, "terms": Term}
 
 @dataclass(frozen=True)
 class Expression(Registered):
-    """A sum of terms, each with a number as its factor: what can be added to it, and multiplied by numbers."""
+    """Sum of terms with numeric factors, with the arithmetic of a vector space."""
 
     what: ClassVar[str]
     terms: tuple[Any, ...]
 
     def _check(self, other: Any) -> None:
-        """Raise ValueError for an expression of another kind."""
+        """Raise ValueError unless the expressions can be added."""
         if not isinstance(other, type(self)):
-            raise ValueError(f"{self.what} add to {self.what}, not to {type(other).__name__}")
+            raise ValueError(f"{self.what} can be added to {self.what} only, got {type(other).__name__}")
 
     def __add__(self, other: Self) -> Self:
         self._check(other)
@@ -170,7 +212,7 @@ class Expression(Registered):
 
     def __mul__(self, factor: float) -> Self:
         scale = number(factor)
-        return replace(self, terms=tuple((scale * own, what) for own, what in self.terms))
+        return replace(self, terms=tuple((scale * factor, term) for factor, term in self.terms))
 
     def __rmul__(self, factor: float) -> Self:
         return self * factor
@@ -178,7 +220,7 @@ class Expression(Registered):
     def __truediv__(self, divisor: float) -> Self:
         scale = number(divisor)
         if not scale:
-            raise ValueError("an expression is divided by 0")
+            raise ValueError("an expression cannot be divided by 0")
         return self * (1 / scale)
 
     def __neg__(self) -> Self:
@@ -190,7 +232,18 @@ class Expression(Registered):
 
 @dataclass(frozen=True)
 class LinearExpression(Expression):
-    """A sum of weighted atoms of one function, f or g.
+    """Sum of weighted atoms of one function, f or g.
+
+    Parameters
+    ----------
+    terms : tuple of Term
+        The terms.
+    side : str
+        "f" or "g".
+
+    See Also
+    --------
+    Bilinear : Products of two of them.
 
     Examples
     --------
@@ -204,9 +257,7 @@ class LinearExpression(Expression):
 
     def _check(self, other: Any) -> None:
         if not isinstance(other, LinearExpression) or other.side != self.side:
-            raise ValueError(
-                "an expression of f adds only to expressions of f, likewise for g; inner(f, g) pairs the two"
-            )
+            raise ValueError("expressions of f and of g cannot be added; inner(f, g) pairs the two")
         if {t.atom.vector for t in self.terms + other.terms} == {True, False}:
             raise ValueError("a gradient (a vector) cannot be added to a scalar expression")
 
@@ -220,14 +271,14 @@ class LinearExpression(Expression):
 
     @property
     def vector(self) -> bool:
-        """Whether it is a vector, as a gradient is."""
+        """True for vectors such as gradients."""
         return any(t.atom.vector for t in self.terms)
 
     @property
-    def together(self) -> tuple[Term, ...]:
-        """Its terms, as few as possible.
+    def combined_terms(self) -> tuple[Term, ...]:
+        """Terms, with all scalar ones combined into one.
 
-        Scalar terms become one: added row by row before they are paired, they cost one matrix product.
+        Scalar terms are added row by row before they are paired, which costs one matrix product.
         """
         factors = collected((t.factor, (t.weight, t.atom)) for t in self.terms)
         terms = tuple(Term(factor, *of) for of, factor in factors.items())
@@ -238,7 +289,18 @@ class LinearExpression(Expression):
 
 @dataclass(frozen=True)
 class AtomProduct(Registered):
-    """The pair (left atom, right atom) with an optional weight per row: one matrix to accumulate.
+    """Pair (left atom, right atom) with an optional weight for each row: one matrix to sum.
+
+    Parameters
+    ----------
+    left, right : Atom
+        Operations on f and on g.
+    weight : Field, optional
+        Field (n,).
+
+    See Also
+    --------
+    Bilinear : A sum of products.
 
     Examples
     --------
@@ -255,13 +317,13 @@ class AtomProduct(Registered):
 
     @property
     def fields(self) -> frozenset[str]:
-        """Names of the data fields that it reads."""
+        """Names of the required data fields."""
         weight = frozenset({self.weight.name}) if self.weight else frozenset()
         return self.left.fields | self.right.fields | weight
 
     @property
     def expanded(self) -> Iterator[tuple[float, AtomProduct, tuple[Field, ...]]]:
-        """The products of the terms of its sums, each with its factor and its weights in a fixed order."""
+        """Products of the terms of its sums, each with its factor and its weights in a fixed order."""
         for a in self.left.summands:
             for b in self.right.summands:
                 weights = [w for w in (self.weight, a.weight, b.weight) if w is not None]
@@ -270,7 +332,16 @@ class AtomProduct(Registered):
 
 @dataclass(frozen=True)
 class Bilinear(Expression):
-    """Σ_t factor_t product_t, in the order written.
+    """Sum Σ_t factor_t product_t, in the order written.
+
+    Parameters
+    ----------
+    terms : tuple of (float, AtomProduct)
+        Factors and products.
+
+    See Also
+    --------
+    Form : A named sum.
 
     Examples
     --------
@@ -285,7 +356,20 @@ class Bilinear(Expression):
 
 @dataclass(frozen=True)
 class Pairing:
-    """An atom of f times a field of the data: one vector (p,) or matrix (p, m) to accumulate.
+    """Atom of f times a field of the data: one vector (p,) or matrix (p, m) to sum.
+
+    Parameters
+    ----------
+    atom : Atom
+        Operation on f.
+    target : Field or None
+        Field (n,) or (n, m).
+    weight : Field, optional
+        Field (n,).
+
+    See Also
+    --------
+    LinearFunctional : A sum of pairings.
 
     Examples
     --------
@@ -300,14 +384,23 @@ class Pairing:
 
     @property
     def fields(self) -> frozenset[str]:
-        """Names of the data fields that it reads."""
+        """Names of the required data fields."""
         extra = {f.name for f in (self.target, self.weight) if f is not None}
         return self.atom.fields | extra
 
 
 @dataclass(frozen=True)
 class LinearFunctional(Expression):
-    """Σ_t factor_t pairing_t.
+    """Sum Σ_t factor_t pairing_t, in the order written.
+
+    Parameters
+    ----------
+    terms : tuple of (float, Pairing)
+        Factors and pairings.
+
+    See Also
+    --------
+    Functional : A named sum.
 
     Examples
     --------
@@ -321,7 +414,7 @@ class LinearFunctional(Expression):
 
 
 def collected(terms: Iterable[tuple[float, What]]) -> dict[What, float]:
-    """The factor of each thing in a sum, in which it may stand several times."""
+    """Return the total factor of each distinct term of a sum."""
     factors: dict[What, float] = {}
     for factor, what in terms:
         factors[what] = factors.get(what, 0.0) + factor
@@ -329,16 +422,16 @@ def collected(terms: Iterable[tuple[float, What]]) -> dict[What, float]:
 
 
 def number(factor: object) -> float:
-    """A factor as a float. Raises ValueError for expressions, fields, and what is not finite."""
+    """Return a factor as a float; raise ValueError for expressions, fields and nonfinite numbers."""
     if isinstance(factor, (Expression, Field)):
         raise ValueError(
-            "expressions are multiplied by numbers, and expressions of f or g by a field; inner(f, g, weight=field) "
-            f"pairs two expressions; the other factor was {factor!r}"
+            "an expression can be multiplied by a number, an expression of f or g also by a field, got "
+            f"{factor!r}. Use inner(f, g, weight=field) to pair two expressions."
         )
     try:
         value = float(factor)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         value = math.nan
     if not math.isfinite(value):
-        raise ValueError(f"an expression is multiplied by finite numbers; the other factor was {factor!r}")
+        raise ValueError(f"an expression can be multiplied by a finite number, got {factor!r}")
     return value

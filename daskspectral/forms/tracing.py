@@ -1,4 +1,4 @@
-"""What forms are written with, the functions that trace them, and the forms that every spectral problem measures."""
+"""Functions that forms are written with, tracing of forms, and the forms of every spectral problem."""
 
 from __future__ import annotations
 
@@ -25,7 +25,18 @@ from daskspectral.registry import Registered
 
 @dataclass(frozen=True)
 class Form(Registered):
-    """A named bilinear form.
+    """Named bilinear form.
+
+    Parameters
+    ----------
+    name : str
+        Name of the traced function.
+    expression : Bilinear
+        Sum of products of f and g.
+
+    See Also
+    --------
+    form : Trace a function into a form.
 
     Examples
     --------
@@ -41,36 +52,47 @@ class Form(Registered):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Form:
-        """The inverse of `state`. Whatever parts that make no form raise, they raise here."""
+        """Return the form of a saved state; raise an error if its parts are not a form."""
         found = cls(state["name"], state["expression"])
         _ = found.orders, found.symmetric, found.fields
         return found
 
     @property
     def products(self) -> tuple[AtomProduct, ...]:
-        """Its distinct products."""
+        """Distinct products."""
         return tuple(dict.fromkeys(p for _, p in self.expression.terms))
 
     @property
     def orders(self) -> tuple[int, int]:
-        """Highest derivative taken of f and of g."""
+        """Highest orders of derivatives of f and of g."""
         return max(p.left.order for p in self.products), max(p.right.order for p in self.products)
 
     @property
     def symmetric(self) -> bool:
-        """Whether H(f, g) = H(g, f) term by term."""
+        """True if H(f, g) = H(g, f) term by term."""
         factors = collected((a * part, (pair, w)) for a, p in self.expression.terms for part, pair, w in p.expanded)
         return all(factors.get((AtomProduct(p.right, p.left), w), 0.0) == a for (p, w), a in factors.items())
 
     @property
     def fields(self) -> frozenset[str]:
-        """Names of the data fields that it reads."""
+        """Names of the required data fields."""
         return frozenset().union(*(p.fields for p in self.products))
 
 
 @dataclass(frozen=True)
 class Functional:
-    """A named linear functional: a right-hand side.
+    """Named linear functional, such as a right-hand side.
+
+    Parameters
+    ----------
+    name : str
+        Name of the traced function.
+    expression : LinearFunctional
+        Sum of products of f and data.
+
+    See Also
+    --------
+    functional : Trace a function into a functional.
 
     Examples
     --------
@@ -83,12 +105,12 @@ class Functional:
 
     @property
     def pairings(self) -> tuple[Pairing, ...]:
-        """Its distinct pairings."""
+        """Distinct pairings."""
         return tuple(dict.fromkeys(p for _, p in self.expression.terms))
 
     @property
     def fields(self) -> frozenset[str]:
-        """Names of the data fields that it reads."""
+        """Names of the required data fields."""
         return frozenset().union(*(p.fields for p in self.pairings))
 
 
@@ -97,7 +119,22 @@ Functionals = Mapping[str, Functional]
 
 
 def grad(f: LinearExpression) -> LinearExpression:
-    """The gradient of a function, to be paired with another by `inner`.
+    """Return the gradient of a function, to be paired with another gradient by `inner`.
+
+    Parameters
+    ----------
+    f : LinearExpression
+        The function f or g of a form.
+
+    Returns
+    -------
+    LinearExpression
+        A vector expression.
+
+    See Also
+    --------
+    partial, along : Scalar derivatives.
+    inner : Pair two expressions.
 
     Examples
     --------
@@ -108,7 +145,26 @@ def grad(f: LinearExpression) -> LinearExpression:
 
 
 def partial(f: LinearExpression, *alpha: int) -> LinearExpression:
-    """The partial derivative for a multi-index: `partial(f, 0, 2)` is d² f / dx_2² in two dimensions.
+    """Return the partial derivative for a multi-index.
+
+    In two dimensions ``partial(f, 0, 2)`` is d² f / dx_2².
+
+    Parameters
+    ----------
+    f : LinearExpression
+        The function f or g of a form.
+    *alpha : int
+        Nonnegative order for each coordinate.
+
+    Returns
+    -------
+    LinearExpression
+        A scalar expression.
+
+    See Also
+    --------
+    grad : All first derivatives.
+    second : Second derivatives with a field of matrices.
 
     Examples
     --------
@@ -116,12 +172,28 @@ def partial(f: LinearExpression, *alpha: int) -> LinearExpression:
     (0, 2)
     """
     if not alpha or any(isinstance(a, bool) or int(a) != a or a < 0 for a in alpha):
-        raise ValueError(f"partial() takes one whole order of 0 or more for each coordinate; it got {alpha!r}")
+        raise ValueError(f"partial() needs one nonnegative integer order for each coordinate, got {alpha!r}")
     return _derive(f, lambda atom: replace(atom, kind="partial", alpha=tuple(int(a) for a in alpha)))
 
 
 def along(f: LinearExpression, direction: Field) -> LinearExpression:
-    """direction(x) · ∇f(x) for a field of directions (c, d).
+    """Return the directional derivative direction(x) · ∇f(x).
+
+    Parameters
+    ----------
+    f : LinearExpression
+        The function f or g of a form.
+    direction : Field
+        Field of directions (n, d).
+
+    Returns
+    -------
+    LinearExpression
+        A scalar expression.
+
+    See Also
+    --------
+    along_each : Several directions for each row.
 
     Examples
     --------
@@ -133,7 +205,23 @@ def along(f: LinearExpression, direction: Field) -> LinearExpression:
 
 
 def along_each(f: LinearExpression, directions: Field) -> LinearExpression:
-    """directions_m(x) · ∇f(x) for each m of a field (c, m, d): a vector, to be paired with another by `inner`.
+    """Return the vector of directional derivatives directions_m(x) · ∇f(x).
+
+    Parameters
+    ----------
+    f : LinearExpression
+        The function f or g of a form.
+    directions : Field
+        Field of m directions for each row, (n, m, d).
+
+    Returns
+    -------
+    LinearExpression
+        A vector expression, to be paired with another by `inner`.
+
+    See Also
+    --------
+    along : One direction for each row.
 
     Examples
     --------
@@ -145,7 +233,23 @@ def along_each(f: LinearExpression, directions: Field) -> LinearExpression:
 
 
 def second(f: LinearExpression, matrix: Field | None = None) -> LinearExpression:
-    """Σ_ab matrix_ab(x) ∂_a ∂_b f(x) for a field of matrices (c, d, d); without one, the Laplacian of f.
+    """Return Σ_ab matrix_ab(x) ∂_a ∂_b f(x), by default the Laplacian of f.
+
+    Parameters
+    ----------
+    f : LinearExpression
+        The function f or g of a form.
+    matrix : Field, optional
+        Field of matrices (n, d, d).
+
+    Returns
+    -------
+    LinearExpression
+        A scalar expression.
+
+    See Also
+    --------
+    partial : One derivative of any order.
 
     Examples
     --------
@@ -158,7 +262,23 @@ def second(f: LinearExpression, matrix: Field | None = None) -> LinearExpression
 
 
 def at(f: LinearExpression, view: Field) -> LinearExpression:
-    """The function at other points of the same row: a second view, or the state a lag later.
+    """Return the function at other points of the same row, such as a second view or a later state.
+
+    Parameters
+    ----------
+    f : LinearExpression
+        Expression of f or g.
+    view : Field
+        Field of points (n, d).
+
+    Returns
+    -------
+    LinearExpression
+        The expression at these points.
+
+    See Also
+    --------
+    gram_at : Gram form at a view.
 
     Examples
     --------
@@ -171,20 +291,38 @@ def at(f: LinearExpression, view: Field) -> LinearExpression:
 
 def _check_field(function: str, field: object, example: str) -> None:
     if not isinstance(field, Field):
-        raise ValueError(f"{function}() takes a field of the data, such as {example}; it got {field!r}")
+        raise ValueError(f"{function}() needs a field of the data, such as {example}, got {field!r}")
 
 
 def _derive(f: LinearExpression, derivative: Callable[[Atom], Atom]) -> LinearExpression:
     if not isinstance(f, LinearExpression) or any(t.atom.kind != "value" or t.weight for t in f.terms):
         raise ValueError(
-            "a derivative is taken of f or g itself: for higher orders use partial() with a multi-index, and multiply "
-            "the derivative by fields, not f"
+            "derivatives apply to f or g without weights: use partial() with a multi-index for higher orders, and "
+            "multiply the derivative by fields, not f"
         )
     return replace(f, terms=tuple(replace(t, atom=derivative(t.atom)) for t in f.terms))
 
 
 def inner(f: LinearExpression, g: LinearExpression | Field | float, weight: Field | None = None) -> Any:
-    """The product of two expressions (one of f, one of g), or of a scalar expression of f and a data field.
+    """Return the product of an expression of f and one of g, or of an expression of f and data.
+
+    Parameters
+    ----------
+    f : LinearExpression
+        Expression of f.
+    g : LinearExpression, Field or float
+        Expression of g for a bilinear form; a field (n,) or number for a functional.
+    weight : Field, optional
+        Field (n,) that multiplies the product.
+
+    Returns
+    -------
+    Bilinear or LinearFunctional
+        The product.
+
+    See Also
+    --------
+    form, functional : Trace a function made of such products.
 
     Examples
     --------
@@ -192,7 +330,7 @@ def inner(f: LinearExpression, g: LinearExpression | Field | float, weight: Fiel
     (1, 1)
     """
     if not isinstance(f, LinearExpression):
-        raise ValueError(f"inner() takes an expression of f first; it got {f!r}")
+        raise ValueError(f"inner() needs an expression of f as its first argument, got {f!r}")
     if not isinstance(g, LinearExpression):
         return _pairings(f, g, weight)
     if f.side == g.side:
@@ -200,8 +338,8 @@ def inner(f: LinearExpression, g: LinearExpression | Field | float, weight: Fiel
     if f.side == "g":
         f, g = g, f
     terms = []
-    for a in f.together:
-        for b in g.together:
+    for a in f.combined_terms:
+        for b in g.combined_terms:
             if a.atom.kind != b.atom.kind and (a.atom.vector or b.atom.vector):
                 raise ValueError(
                     "inner() pairs a gradient with a gradient, along_each() with along_each(), a scalar with a scalar"
@@ -215,7 +353,7 @@ def _pairings(f: LinearExpression, target: Field | float, weight: Field | None) 
     field = target if isinstance(target, Field) else None
     scale = 1.0 if isinstance(target, Field) else number(target)
     if f.vector:
-        raise ValueError("inner() pairs vectors with vectors of functions; with a field of directions, take along()")
+        raise ValueError("inner() pairs vectors with vectors of functions; for a field of directions use along()")
     return LinearFunctional(
         tuple((scale * t.factor, Pairing(t.atom, field, _weight(t.weight, weight))) for t in f.terms)
     )
@@ -224,14 +362,33 @@ def _pairings(f: LinearExpression, target: Field | float, weight: Field | None) 
 def _weight(*weights: Field | None) -> Field | None:
     given = [w for w in weights if w is not None]
     if not all(isinstance(w, Field) for w in given):
-        raise ValueError(f"a weight is a field of the data, such as x.potential; it got {given[-1]!r}")
+        raise ValueError(f"a weight must be a field of the data, such as x.potential, got {given[-1]!r}")
     if len(given) > 1:
         raise ValueError(ONE_WEIGHT)
     return given[0] if given else None
 
 
 def form(function: Callable[..., Bilinear]) -> Form:
-    """Trace H(f, g, x) once into a `Form`. Raises ValueError when it is not bilinear in f and g.
+    """Trace H(f, g, x) into a `Form`; also a decorator.
+
+    Parameters
+    ----------
+    function : callable
+        Function of the symbols f, g and x that returns a sum of products made by `inner`.
+
+    Returns
+    -------
+    Form
+        The form, with the name of the function.
+
+    Raises
+    ------
+    ValueError
+        If the expression is not bilinear in f and g.
+
+    See Also
+    --------
+    functional : Linear functionals of f.
 
     Examples
     --------
@@ -245,13 +402,32 @@ def form(function: Callable[..., Bilinear]) -> Form:
     expression = function(left, right, Fields())
     if not isinstance(expression, Bilinear):
         raise ValueError(
-            f"form {function.__name__} must return products of f and g made by inner(); it returned {expression!r}"
+            f"form {function.__name__} must return products of f and g made by inner(), got {expression!r}"
         )
     return Form(function.__name__, expression)
 
 
 def functional(function: Callable[..., LinearFunctional]) -> Functional:
-    """Trace b(f, x) once into a `Functional`. Raises ValueError when it is not linear in f.
+    """Trace b(f, x) into a `Functional`; also a decorator.
+
+    Parameters
+    ----------
+    function : callable
+        Function of the symbols f and x that returns a sum of products made by `inner`.
+
+    Returns
+    -------
+    Functional
+        The functional, with the name of the function.
+
+    Raises
+    ------
+    ValueError
+        If the expression is not linear in f.
+
+    See Also
+    --------
+    form : Bilinear forms of f and g.
 
     Examples
     --------
@@ -264,8 +440,7 @@ def functional(function: Callable[..., LinearFunctional]) -> Functional:
     expression = function(_symbol("f"), Fields())
     if not isinstance(expression, LinearFunctional):
         raise ValueError(
-            f"functional {function.__name__} must return products of f and data made by inner(); "
-            f"it returned {expression!r}"
+            f"functional {function.__name__} must return products of f and data made by inner(), got {expression!r}"
         )
     return Functional(function.__name__, expression)
 
@@ -275,7 +450,21 @@ def _symbol(side: str) -> LinearExpression:
 
 
 def gram_at(view: str) -> Form:
-    """<f, g> of functions at another view.
+    """Return the Gram form <f, g> of functions at another view.
+
+    Parameters
+    ----------
+    view : str
+        Name of the field of points.
+
+    Returns
+    -------
+    Form
+        The form.
+
+    See Also
+    --------
+    gram : The form at x.
 
     Examples
     --------
@@ -291,7 +480,7 @@ def gram_at(view: str) -> Form:
 
 
 gram = gram_at("x")
-"""<f, g> in L2(rho)."""
+"""Gram form <f, g> in L2(rho)."""
 
 
 @form
@@ -301,7 +490,25 @@ def dirichlet(f: Any, g: Any, x: Any) -> Any:
 
 
 def tangential_dirichlet(normals: int | None = None, tangents: int | None = None) -> Form:
-    """The Dirichlet form of a submanifold: less the part along the normals, or summed over the tangents.
+    """Return the Dirichlet form of a submanifold.
+
+    The normal part is subtracted from the ambient form, or tangential parts are added.
+
+    Parameters
+    ----------
+    normals : int, optional
+        Number of orthonormal normals in the field `normal` (n, normals, d).
+    tangents : int, optional
+        Number of orthonormal tangents in the field `tangent` (n, tangents, d).
+
+    Returns
+    -------
+    Form
+        The form.
+
+    See Also
+    --------
+    dirichlet : The form in the ambient space.
 
     Examples
     --------
@@ -322,7 +529,21 @@ def tangential_dirichlet(normals: int | None = None, tangents: int | None = None
 
 
 def first_moment_at(view: str) -> Functional:
-    """E[f] of functions at another view.
+    """Return the functional E[f] of functions at another view.
+
+    Parameters
+    ----------
+    view : str
+        Name of the field of points.
+
+    Returns
+    -------
+    Functional
+        The functional.
+
+    See Also
+    --------
+    first_moment : The functional at x.
 
     Examples
     --------
@@ -338,4 +559,4 @@ def first_moment_at(view: str) -> Functional:
 
 
 first_moment = first_moment_at("x")
-"""E[f]: the support of each basis function, and what centring needs."""
+"""Mean E[f], required for centering."""
