@@ -68,7 +68,6 @@ class Twice(Operator):
     factor: float = 2.0
     name: str = field(default="twice", init=False, repr=False)
     form = property(lambda self: form(lambda f, g, x: self.factor * inner(grad(f), grad(g))))
-    annihilates_constants = property(lambda self: True)
 
 @dataclass(frozen=True)
 class Cosines(Basis):
@@ -141,7 +140,7 @@ def test_each_is_used_saved_and_described(added: Any, tmp_path: Path, capsys: py
     mine = added("mine", MINE)
     dsp.testing.check_basis(mine.Cosines())
     stiffness = dsp.forms.form(lambda f, g, x: dsp.forms.inner(dsp.forms.grad(f), dsp.forms.grad(g)))
-    rates = dsp.operators.BilinearForm(stiffness, "rates", constants=True)  # asked for by its name
+    rates = dsp.operators.BilinearForm(stiffness, "rates")  # asked for by its name
     for name, operator, basis, values, told in (
         ("Twice", mine.Twice(), BELLS, [0, 2, 8], "Twice(factor=2.0)"),
         ("Cosines", None, mine.Cosines(), [0, 1, 4], "6 cosines: 6 functions of 1 variables"),

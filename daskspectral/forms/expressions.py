@@ -137,6 +137,11 @@ class Atom(Registered):
         return self.terms if self.kind == "sum" else (Term(1.0, None, self),)
 
     @property
+    def annihilates_constants(self) -> bool:
+        """Whether it is 0 for the constant function: a derivative, or a difference of values."""
+        return not any(collected((t.factor, t.weight) for t in self.summands if not t.atom.order).values())
+
+    @property
     def views(self) -> tuple[str, ...]:
         """Names of the fields of points at which it is evaluated."""
         return tuple(dict.fromkeys(leaf.view for leaf in self.leaves))

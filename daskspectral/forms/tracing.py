@@ -74,6 +74,11 @@ class Form(Registered):
         return all(factors.get((AtomProduct(p.right, p.left), w), 0.0) == a for (p, w), a in factors.items())
 
     @property
+    def annihilates_constants(self) -> bool:
+        """Whether H(f, 1) = 0 product by product."""
+        return all(p.right.annihilates_constants for p in self.products)
+
+    @property
     def fields(self) -> frozenset[str]:
         """Names of the required data fields."""
         return frozenset().union(*(p.fields for p in self.products))

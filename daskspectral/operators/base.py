@@ -20,6 +20,7 @@ from daskspectral.validation import check_flag, check_type
 
 Array = NDArray[np.floating[Any]]
 
+Shapes = Mapping[str, tuple[int, ...]]  # of one row of each field
 RESERVED = frozenset({"weight", "fold"})  # fields that the pass itself reads
 TESTED = "tested"  # the field that is 1 for the share of rows by which an operator tests a fit, and 0 for others
 
@@ -123,7 +124,7 @@ class Operator(Written, ABC):
     @property
     def annihilates_constants(self) -> bool:
         """Whether L 1 = 0, so that the constant function joins the basis by default."""
-        return False
+        return self.form.annihilates_constants
 
     def slopes_squared(self, dimension: int) -> float | None:
         """The sum of the squared lengths of the directions along which the form squares derivatives.

@@ -16,8 +16,9 @@ class BilinearForm(Operator):
 
     `left_gram` is the inner product of the left functions, `right_gram` the inner product of the right functions. Where
     `right_gram` is None it is `left_gram`, or with singular values of a form that takes g at one other view, the inner
-    product at that view. `own_right_basis` says that right functions are of other variables. `constants` says that the
-    form annihilates constants; `center` subtracts the means of the functions. The kernel of a basis that is not given
+    product at that view. `own_right_basis` says that right functions are of other variables; `center` subtracts
+    the means of the functions. The constant function joins a basis at landmarks if all terms of the form are
+    derivatives or differences of g (`Landmarks(constant=)` decides otherwise). The kernel of a basis that is not given
     is linear for the solvers "principal" and "covariance", whose values depend on the norm of its function space.
 
     Examples
@@ -32,7 +33,6 @@ class BilinearForm(Operator):
 
     bilinear: Form
     solver: Any = "singular"
-    constants: bool = False
     descending: bool = False
     center: bool = False
     left_gram: Form = gram
@@ -73,22 +73,17 @@ class BilinearForm(Operator):
         views = {v for p in self.bilinear.products for v in p.right.views}
         return views.pop() if len(views) == 1 and not self.solver.needs_symmetry else "x"
 
-    @property
-    def annihilates_constants(self) -> bool:
-        return self.constants
 
-
-def SymmetricForm(bilinear: Form, constants: bool = False, descending: bool = False) -> BilinearForm:
+def SymmetricForm(bilinear: Form, descending: bool = False) -> BilinearForm:
     """Return the operator of your own symmetric form, made by `@form`: the `BilinearForm` with the symmetric solver.
 
-    `constants=True` says that the form annihilates constants; eigenvalues ascend unless `descending`. Raises ValueError
-    if the form is not symmetric.
+    Eigenvalues ascend unless `descending`. Raises ValueError if the form is not symmetric.
 
     Examples
     --------
     >>> from daskspectral.forms import form, grad, inner
     >>> stiff = form(lambda f, g, x: inner(grad(f), grad(g), weight=x.stiffness))
-    >>> SymmetricForm(stiff, constants=True).data_fields
+    >>> SymmetricForm(stiff).data_fields
     frozenset({'stiffness'})
     """
-    return BilinearForm(bilinear, "symmetric", constants, descending)
+    return BilinearForm(bilinear, "symmetric", descending)

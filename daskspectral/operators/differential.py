@@ -48,8 +48,6 @@ class PartialDerivative(Operator):
 
         return derivative
 
-    annihilates_constants = True
-
     @property
     def derived(self) -> Mapping[str, DerivedField]:
         return {AXIS.name: DerivedField(("x",), self._direction)}
@@ -113,10 +111,6 @@ class DifferentialOperator(Operator):
 
         return differential
 
-    @property
-    def annihilates_constants(self) -> bool:
-        return all(any(beta) for (_, beta), _ in self.coefficients)
-
 
 def _derivative(f: LinearExpression, alpha: Index) -> LinearExpression:
     """d_alpha f, and f itself for the order 0."""
@@ -175,8 +169,6 @@ class TangentPropagation(Operator):
     @property
     def _each(self) -> Field:
         return Field(f"{self.directions} of each row")
-
-    annihilates_constants = True
 
     @property
     def derived(self) -> Mapping[str, DerivedField]:

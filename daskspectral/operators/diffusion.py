@@ -78,8 +78,6 @@ class AnisotropicDiffusion(Operator):
     def _columns(self) -> Field:
         return Field(f"columns of {self.field}")
 
-    annihilates_constants = True
-
     @property
     def derived(self) -> Mapping[str, DerivedField]:
         return {self._columns.name: DerivedField((self.field,), self._factors)}
@@ -171,8 +169,6 @@ class Generator(Operator):
     @property
     def validation_operator(self) -> Operator:
         return replace(self, reversible=True)
-
-    annihilates_constants = True
 
     @property
     def derived(self) -> Mapping[str, DerivedField]:

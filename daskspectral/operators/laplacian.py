@@ -98,8 +98,6 @@ class Laplacian(Operator):
             return False
         return manifold.tangents(point) is not None
 
-    annihilates_constants = True
-
     def slopes_squared(self, dimension: int) -> float:
         return float(dimension if self.manifold is None else self.manifold.dimension)
 

@@ -264,10 +264,6 @@ class Transfer(Operator):
                 found[name] = np.array([np.sum(fields[name] * fields.get("weight", 1.0))])
         return found
 
-    @property
-    def annihilates_constants(self) -> bool:
-        return self.reversible
-
     def reported_values(self, values: Any) -> Any:
         return 1 - values if self.reversible else values
 
@@ -369,5 +365,3 @@ class Augmentation(Operator):
             return 1 / len(self.views) * sum(inner(at(f, Field(v)), 1.0) for v in self.views)
 
         return {"first": first_moment}
-
-    annihilates_constants = True

@@ -96,7 +96,7 @@ class Regression(Operator):
         first |= {"first": first_moment} if self.intercept else {}
         return first | {f"slopes {j}": slopes(j) for j in range(count)}
 
-    has_patterns = False
+    has_patterns = annihilates_constants = False  # there is an intercept
 
     counts = frozenset({"observed", "weight_squares"})
 

@@ -120,6 +120,22 @@ def test_symmetry(function: Callable[..., Any], symmetric: bool) -> None:
     assert form(function).symmetric is symmetric
 
 
+@pytest.mark.parametrize(
+    ("function", "null"),
+    [
+        (lambda f, g, x: inner(grad(f), grad(g)), True),
+        (lambda f, g, x: inner(grad(f), grad(g)) + inner(f, g, weight=x.a), False),
+        (lambda f, g, x: inner(f, along(g, x.t) + second(g)), True),
+        (lambda f, g, x: inner(partial(f, 1), g), False),
+        (lambda f, g, x: 0.5 * inner(f - at(f, x.y), g - at(g, x.y)), True),
+        (lambda f, g, x: inner(f, 2 * at(g, x.y) - at(g, x.z) - g), True),
+        (lambda f, g, x: inner(f, g * x.a - at(g, x.y) * x.b), False),
+    ],
+)
+def test_forms_know_whether_they_annihilate_constants(function: Callable[..., Any], null: bool) -> None:
+    assert form(function).annihilates_constants is null
+
+
 # what is refused
 
 

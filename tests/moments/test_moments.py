@@ -121,7 +121,7 @@ def test_functions_that_rest_on_few_rows_are_left_out() -> None:
     assert problem_of(moments, 2, half=True).left.kept.tolist() == [True] * 5 + [False] * 4
     assert problem_of(moments, 2).nulls == 1
     twice = Concatenated((with_constant(Gaussian(1.0), Y[:5]), ConstantBasis(3)))  # one 0 of two equal functions
-    for operator, nulls in ((Laplacian(), 1), (SymmetricForm(dirichlet, constants=True, descending=True), 0)):
+    for operator, nulls in ((Laplacian(), 1), (SymmetricForm(dirichlet, descending=True), 0)):
         assert problem_of(moments_of(twice, ROWS, FOLD, operator), 2).nulls == nulls
     with pytest.raises(ValueError, match="each of the 40 basis functions rests on fewer than min_support=1000"):
         problem_of(moments_of(LandmarkBasis(Gaussian(1.0), Y), ROWS, FOLD), 2, min_support=1000)
