@@ -569,8 +569,7 @@ def open_data(
     """
     X, own = rows.data, {"weight": weight, "fold": fold}
     given = {name: value for name, value in (rows.fields or {}).items() if value is not None}
-    if given.keys() != operator.data_fields:
-        check_given(operator, given)
+    check_given(operator, given)
     views, apart = operator.views, operator.own_right_basis
     if of_trajectories(operator):
         further = {view: operator.shifts[view] for view in views[1:]}

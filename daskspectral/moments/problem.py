@@ -32,6 +32,7 @@ from daskspectral.solve import (
     Whitening,
     resolve_cut,
 )
+from daskspectral.solve.problems import NormConstrained, norm_root
 from daskspectral.solve.system import PRECISION
 from daskspectral.solve.whitening import CUTS, inverse_root, symmetric_part
 from daskspectral.solvers import Cut, Solving
@@ -191,7 +192,7 @@ class GalerkinProblem:
 
     @cached_property
     def _norm_root(self) -> Real | None:
-        return self.kind.root(self.norms, self.device)
+        return norm_root(self.left.norm, self.device) if self.kind == NormConstrained() else None
 
     def among_all(self, part: Solution) -> tuple[Array, Array]:
         """Return the functions of a solution of a part of the data, (p, k) and (q, k), in all functions."""

@@ -179,10 +179,12 @@ class Operator(Written, ABC):
         dimension, right_dimension : int
             Variables d of the functions, and of the right ones if they are of others.
         """
-        for alpha, right in self._multi_indices():
-            d = dimension if right_dimension is None or not right else right_dimension
-            if len(alpha) != d:
-                raise ValueError(f"partial() takes one order per coordinate, {d} for these data, got {alpha}")
+        for name, form in self.forms.items():
+            for p in form.products:
+                for atom, right in ((p.left, name == "right_gram"), (p.right, name != "gram")):
+                    d = right_dimension if right and right_dimension is not None else dimension
+                    for alpha in (a.alpha for a in atom.leaves if a.kind == "partial" and len(a.alpha) != d):
+                        raise ValueError(f"partial() takes one order per coordinate, {d} for these data, got {alpha}")
         for field, tail in fields_read(self, dimension):
             if field.name in shapes:
                 check_rows(field, shapes[field.name], tail)
@@ -192,13 +194,6 @@ class Operator(Written, ABC):
 
         The error is a PointError, which names the row, where a single point does not fit.
         """
-
-    def _multi_indices(self) -> Iterator[tuple[tuple[int, ...], bool]]:
-        """The multi-indices of partial derivatives, and whether they apply to right functions."""
-        for name, bilinear in self.forms.items():
-            for p in bilinear.products:
-                for atom, right in ((p.left, name == "right_gram"), (p.right, name != "gram")):
-                    yield from ((a.alpha, right) for a in atom.leaves if a.kind == "partial")
 
 
 Tail = tuple[int | None, ...]

@@ -23,11 +23,6 @@ class NamedOperator:
     make: Callable[..., Operator]
     options: tuple[str, ...] = ()
 
-    @property
-    def words(self) -> int:
-        """How many words after the name are understood, at most."""
-        return self.usage.count(":")
-
 
 def parse(text: str, **options: Any) -> Operator:
     """The operator of a name, `name[:word...]` as in `transfer:10:eigen`, and of the options that it reads.
@@ -55,7 +50,7 @@ def parse(text: str, **options: Any) -> Operator:
     """
     head, *words = text.split(":")
     named = NAMES.get(head)
-    if named is None or len(words) > named.words:
+    if named is None or len(words) > named.usage.count(":"):
         usages = ", ".join(known.usage for known in NAMES.values())
         raise ValueError(f"there is no operator {text!r}{nearest(head, NAMES)}; the operators are {usages}")
     given = {name: value for name, value in options.items() if value is not None}

@@ -281,10 +281,7 @@ def of_trajectories(operator: Operator) -> TypeGuard[Transfer]:
 
 
 def scoring_operator(operator: Operator) -> Operator:
-    """Return the operator whose forms score functions on new rows.
-
-    Of a transfer operator it measures the inner product of the future, too.
-    """
+    """Return the operator whose forms score functions on new rows; of transfer operators that of singular values."""
     return Transfer(operator.first_lag, center=operator.center) if of_trajectories(operator) else operator
 
 

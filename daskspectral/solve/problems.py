@@ -186,10 +186,6 @@ class Problem(Named, ABC):
             least = np.minimum(least, np.where((ratio < 1).all(axis=0), np.exp(np.log(ratio).mean(axis=0)), 1.0))
         return least
 
-    def root(self, norms: tuple[Array, Array] | None, device: Device = HOST) -> Array | None:
-        """Return what is known before a solution from the squared norms of the functions, None if nothing is."""
-        return None
-
 
 def described(
     system: GalerkinSystem, values: Functions, left: Functions, right: Functions, rank: Rank, residuals: Array
@@ -320,9 +316,6 @@ class NormConstrained(Problem):
         coefficients[~null] = functions / np.sqrt(values)
         coefficients[null] = -shift @ coefficients[~null]
         return described(system, values, coefficients, coefficients, rank, residuals)
-
-    def root(self, norms: tuple[Array, Array] | None, device: Device = HOST) -> Array | None:
-        return None if norms is None else norm_root(norms[0], device)
 
 
 def norm_root(norm: Array, device: Device = HOST) -> Array:
