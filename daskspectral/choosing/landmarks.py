@@ -266,8 +266,9 @@ def _products(view: str, directions: Array, rule: FoldRule | None, batch: Mappin
     beside = np.hstack([w * (x @ directions.astype(x.dtype, copy=False)), w])
     group = np.zeros(len(x), np.int64) if rule is None else rule.of(batch) % SKETCHES
     found = {}
-    for number in np.unique(group).tolist():
-        rows = group == number
+    numbers = np.unique(group).tolist()
+    for number in numbers:
+        rows = group == number if len(numbers) > 1 else slice(None)
         sums = x[rows].T @ beside[rows]
         found[str(number)] = np.column_stack([sums, np.full(len(sums), w[rows].sum())]).astype(float)
     return found

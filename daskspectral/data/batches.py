@@ -190,10 +190,21 @@ def usable(values: Array) -> Array:
     return np.asarray(np.abs(values) < (LARGEST if values.dtype.itemsize > 4 else np.inf))
 
 
+def _all_usable(values: Array) -> bool:
+    """Whether a sum of squares shows that all entries are usable; it takes no copies, as their comparison does."""
+    if values.dtype.kind != "f" or values.dtype.itemsize < 4 or not values.flags.c_contiguous:
+        return False
+    flat = values.reshape(-1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float(flat @ flat) < LARGEST
+
+
 def valid_rows(batch: Mapping[str, Array]) -> Array | None:
     """Which rows (c,) are usable, with a weight that is finite and not negative; None when all are."""
     valid: Array | None = None
     for name, values in batch.items():
+        if name != "weight" and _all_usable(values):
+            continue
         good: Array = np.isfinite(values) & (values >= 0) if name == "weight" else usable(values)
         if not good.all():
             rows = np.asarray(good.reshape(len(good), -1).all(axis=1))
