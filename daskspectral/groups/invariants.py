@@ -1,4 +1,4 @@
-"""The functions on a manifold that a group leaves as they are, level by level, each found in the cheapest way."""
+"""Invariant functions on a manifold, level by level, each computed by the cheapest method."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from daskspectral.manifolds.invariants import check_dense
 from daskspectral.manifolds.product import TensorFunctions, factor_moves
 
 BUILT = 250
-"""Eigenspaces of more functions are not built where there is an average over the group."""
+"""Larger eigenspaces are not built if an average over the group is available."""
 
 Saved = Mapping[str, Any]
 
@@ -28,11 +28,11 @@ Saved = Mapping[str, Any]
 @final
 @dataclass(frozen=True, eq=False)
 class Invariants:
-    """The invariant functions of each level of a manifold under the group of isometries and of an algebra.
+    """Invariant functions of each level of a manifold under a group.
 
-    Small eigenspaces are built, and their invariant functions are null spaces. Of large ones on spheres, zonal kernels
-    are averaged over the group where that is possible (`average`), and nothing of their size is made. On a product
-    whose factors are moved one at a time they are products of invariant functions of the factors.
+    Small eigenspaces are built, and the invariant functions are null spaces. For large ones on spheres, zonal kernels
+    are averaged over the group if possible (`average`), without matrices of their size. On a product of which each
+    generator moves one factor, they are products of invariant functions of the factors.
 
     Examples
     --------
@@ -51,13 +51,13 @@ class Invariants:
 
     @classmethod
     def of(cls, manifold: Manifold, group: Group) -> Invariants:
-        """Those of a group. Raises ValueError where it does not act on the manifold by isometries."""
+        """Return the invariants of a group; raise ValueError unless it acts by isometries."""
         group.check(manifold)
         isometries = tuple(g for g in group.generators if not g.trivial)
         return cls(manifold, isometries, tuple(x for x in group.algebra if not x.trivial))
 
     def dimension(self, level: int) -> int:
-        """How many functions of a level are invariant: by characters, without the functions, where there are any."""
+        """Return the number of invariant functions of a level, by characters if possible."""
         if self.average is not None:
             return self.average.dimension(level)
         if self.factors:
@@ -65,9 +65,9 @@ class Invariants:
         return self.functions(level).size
 
     def cost(self, level: int) -> float:
-        """What the functions of a level cost, 10^8 for some seconds.
+        """Return the cost of the functions of a level; 10^8 is some seconds.
 
-        The cube of the number of functions that are solved for, less for orbits of waves, 0 for averages.
+        It is the cube of the size of the eigenspace, less for orbits of waves, and 0 for averages.
         """
         if self.factors:
             return max(factor.cost(i) for term in self._terms(level) for factor, i in term)
@@ -78,27 +78,27 @@ class Invariants:
         return 1e3 * size if waves else size**3
 
     def terms(self, level: int) -> int:
-        """About how many harmonics of a level take as long at a row as the invariant functions."""
+        """Return the number of harmonics that are as expensive to evaluate as the invariant functions of a level."""
         if self.factors:
             return self.dimension(level)
         average = self._average(level)
         return self.manifold.multiplicity(level) if average is None else average.terms(level)
 
     def functions(self, level: int) -> Functions:
-        """The invariant functions of a level, found once."""
+        """Return the invariant functions of a level, computed once."""
         if level not in self._found:
             self._found[level] = self._made(level)
         return self._found[level]
 
     def state(self, levels: int) -> Saved:
-        """What must be saved for the same functions of the first levels to be made again."""
+        """Return the saved state of the functions of the first levels."""
         if self.factors:
             pairs = [pair for level in range(levels) for term in self._terms(level) for pair in term]
             return {"factors": [f.state(max(i for factor, i in pairs if factor is f) + 1) for f in self.factors]}
         return {"levels": [_saved(self.functions(level)) for level in range(levels)]}
 
     def restore(self, state: Saved) -> Invariants:
-        """These, with the functions of a saved `state`."""
+        """Return the invariants with the functions of a saved `state`."""
         if "factors" in state:
             for factor, saved in zip(self.factors, state["factors"], strict=True):
                 factor.restore(saved)
@@ -108,25 +108,25 @@ class Invariants:
 
     @cached_property
     def average(self) -> PermutationAverage | None:
-        """The average over the group, where the manifold is a sphere and the average is known."""
+        """Average over the group, if the manifold is a sphere and the average is available."""
         known = isinstance(self.manifold, Sphere) and not self.algebra
         return average_over([g.matrix for g in self.isometries]) if known else None
 
     @cached_property
     def factors(self) -> tuple[Invariants, ...]:
-        """Those of the factors of a product of which each generator moves only one; none otherwise."""
+        """Invariants of the factors of a product, if each generator moves only one factor."""
         if not isinstance(self.manifold, Product):
             return ()
         moves = factor_moves(self.manifold, self.isometries, self.algebra) or []
         return tuple(Invariants(factor, *move) for factor, move in zip(self.manifold.factors, moves, strict=False))
 
     def _terms(self, level: int) -> list[list[tuple[Invariants, int]]]:
-        """The factors with their levels, for each tuple of levels that makes a level of the product."""
+        """Return the factors with their levels, for each tuple of levels in a level of the product."""
         manifold = cast(Product, self.manifold)
         return [list(zip(self.factors, levels, strict=True)) for levels in manifold.terms(level)]
 
     def _average(self, level: int) -> PermutationAverage | None:
-        """The average by which the functions of a level are made, if they are."""
+        """Return the average that the functions of a level are computed by, or None."""
         if self.manifold.multiplicity(level) <= BUILT:
             return None
         return self.average if self.average is not None and self.average.reaches(level) else None
@@ -145,7 +145,7 @@ class Invariants:
     def _restored(self, level: int, saved: Saved) -> Functions:
         if "vectors" in saved:
             return Combination(self.manifold.eigenfunctions(level, saved["points"]), saved_matrix(saved["vectors"]))
-        assert self.average is not None  # but in a file that was altered
+        assert self.average is not None  # unless the file was altered
         return self.average.functions(level, iter(saved["points"]))
 
 
@@ -155,14 +155,14 @@ def _saved(functions: Functions) -> Saved:
 
 
 def plain_matrix(u: Matrix) -> dict[str, Any]:
-    """A matrix, dense or sparse, as files keep it."""
+    """Return a dense or sparse matrix as plain arrays for a file."""
     if isinstance(u, csr_array):
         return {"shape": u.shape, "data": u.data, "indices": u.indices, "indptr": u.indptr}
     return {"dense": u}
 
 
 def saved_matrix(state: Saved) -> Matrix:
-    """The inverse of `plain_matrix`."""
+    """Return the matrix of `plain_matrix`."""
     if "dense" in state:
         return np.asarray(state["dense"])
     return csr_array((state["data"], state["indices"], state["indptr"]), shape=state["shape"])

@@ -1,4 +1,4 @@
-"""Representations of a group by orthogonal matrices: how the values of an equivariant function change."""
+"""Representations of a group by orthogonal matrices, for the values of equivariant functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ _ROUNDING = 1e-11  # an entry of rho rho^T - 1, or of drho + drho^T
 
 
 class Representation(Named, ABC):
-    """Orthogonal matrices ρ(g), ρ(g h) = ρ(g) ρ(h): a function f is equivariant if f(g x) = ρ(g) f(x).
+    """Orthogonal matrices ρ(g) with ρ(g h) = ρ(g) ρ(h); f is equivariant if f(g x) = ρ(g) f(x).
+
+    See Also
+    --------
+    VectorRepresentation, MatrixRepresentation : The representations.
 
     Examples
     --------
@@ -32,21 +36,21 @@ class Representation(Named, ABC):
     def matrices(self, group: Group) -> Array:
         """Return rho(g) of each of the group's generators in their order, (q, k, k).
 
-        Raises ValueError for a group that it does not represent.
+        Raises ValueError for groups that have no such matrices.
         """
 
     @abstractmethod
     def derived(self, group: Group) -> Array:
         """Return drho(X) of each element X of the algebra, (a, k, k): the derivative of ρ(exp(s X)) at s = 0.
 
-        Raises ValueError for a group that it does not represent.
+        Raises ValueError for groups that have no such matrices.
         """
 
     @final
     def pairs(self, group: Group) -> tuple[list[Isometry], list[KillingField]]:
         """Return the generators of the group and of its algebra, each with its matrix as one map of d + k coordinates.
 
-        Raises ValueError for a group that it does not represent.
+        Raises ValueError for groups that have no such matrices.
         """
         isometries = zip(group.generators, self.matrices(group), strict=True)
         algebra = zip(group.algebra, self.derived(group), strict=True)
@@ -61,7 +65,7 @@ class Representation(Named, ABC):
     def of(cls, output: Any) -> Representation:
         """Return a representation by its name, by its matrices (q, k, k), or unchanged.
 
-        Raises ValueError for anything else.
+        Raises ValueError for other values.
         """
         if isinstance(output, Representation) or (isinstance(output, str) and output in Representation.family()):
             return Representation.named(output, "output")
@@ -69,14 +73,18 @@ class Representation(Named, ABC):
             return MatrixRepresentation(output)
         raise ValueError(
             f"output must be {' or '.join(map(repr, Representation.family()))}, matrices (q, k, k), one for each "
-            f"generator of the group, or None; it is {output!r}"
+            f"generator of the group, or None, got {output!r}"
         )
 
 
 @final
 @dataclass(frozen=True, repr=False)
 class VectorRepresentation(Representation):
-    """The representation by the matrices of the group: a velocity, a dipole, a force.
+    """Representation by the matrices of the group: velocities, dipoles, forces.
+
+    See Also
+    --------
+    MatrixRepresentation : Other matrices.
 
     Examples
     --------
@@ -97,11 +105,25 @@ class VectorRepresentation(Representation):
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class MatrixRepresentation(Representation):
-    """A representation by your own orthogonal matrices (q, k, k), one for each generator of a group, in their order.
+    """Representation by given orthogonal matrices, one for each generator of a group.
 
-    For a continuous group `algebra` (a, k, k) are the antisymmetric matrices drho(X) of the elements X of its algebra.
-    Matrices that do not multiply as the group's elements do leave few functions, or only 0. Raises ValueError for
-    matrices that are not orthogonal, or not antisymmetric, to 1e-11.
+    Matrices that are not a representation of the group leave few equivariant functions, or only 0.
+
+    Parameters
+    ----------
+    given : array-like of shape (q, k, k)
+        Matrices of the generators, in their order, orthogonal to 1e-11.
+    algebra : array-like of shape (a, k, k), optional
+        Antisymmetric matrices drho(X) of the elements X of the algebra of a continuous group.
+
+    Raises
+    ------
+    ValueError
+        If matrices are not orthogonal, or not antisymmetric.
+
+    See Also
+    --------
+    VectorRepresentation : The matrices of the group.
 
     Examples
     --------
@@ -122,9 +144,9 @@ class MatrixRepresentation(Representation):
         k = matrices.shape[1]
         fields = np.zeros((0, k, k)) if algebra is None else _squares(algebra)
         if fields.shape[1] != k:
-            raise ValueError(f"expected matrices of {k} components for the algebra too, received {fields.shape[1]}")
+            raise ValueError(f"algebra must have matrices of {k} components, as the generators, got {fields.shape[1]}")
         if (np.abs(fields + fields.transpose(0, 2, 1)) > _ROUNDING).any():
-            raise ValueError("expected antisymmetric matrices drho(X) for the algebra, received others")
+            raise ValueError("algebra must contain antisymmetric matrices drho(X)")
         self._set(given=matrices, algebra=fields)
 
     def __repr__(self) -> str:
@@ -138,32 +160,32 @@ class MatrixRepresentation(Representation):
 
 
 def orthogonal_matrices(given: ArrayLike) -> Array:
-    """Return orthogonal matrices (q, k, k), one for each generator of a group. Raise ValueError for anything else."""
+    """Return orthogonal matrices (q, k, k), one for each generator; raise ValueError for others."""
     matrices = _squares(given)
     off = np.abs(matrices @ matrices.transpose(0, 2, 1) - np.eye(matrices.shape[1])).max(axis=(1, 2))
     if (off > _ROUNDING).any():
         number = int(off.argmax())
         raise ValueError(
-            f"expected orthogonal matrices, received one (number {number}) with A A^T off the identity by "
-            f"{off[number]:.3g}; the orthogonal factor of its polar decomposition is scipy.linalg.polar(A)[0]"
+            f"matrices must be orthogonal, but A A^T of number {number} differs from the identity by "
+            f"{off[number]:.3g}. The nearest orthogonal matrix is scipy.linalg.polar(A)[0]."
         )
     return matrices
 
 
 def _squares(given: ArrayLike) -> Array:
-    """Return finite matrices (q, k, k). Raise ValueError for anything else."""
+    """Return finite matrices (q, k, k); raise ValueError for other values."""
     try:
         matrices = np.array(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"expected matrices (q, k, k) of one size: {error}") from None
+        raise ValueError(f"matrices must have the shape (q, k, k): {error}") from None
     if matrices.ndim != 3 or matrices.shape[1] != matrices.shape[2] or not matrices.shape[1]:
-        raise ValueError(f"expected square matrices (q, k, k), received shape {matrices.shape}")
+        raise ValueError(f"matrices must have the shape (q, k, k), got {matrices.shape}")
     if not np.isfinite(matrices).all():
-        raise ValueError("expected finite matrices, received NaN or infinity")
+        raise ValueError("matrices must be finite, got NaN or infinity")
     return matrices
 
 
 def _for_each(matrices: Array, count: int, of: str) -> Array:
     if len(matrices) != count:
-        raise ValueError(f"expected a matrix for each of the {count} {of}, in their order, received {len(matrices)}")
+        raise ValueError(f"one matrix is needed for each of the {count} {of}, got {len(matrices)}")
     return matrices
