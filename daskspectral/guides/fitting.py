@@ -32,7 +32,7 @@ What it gives
 
     explained_variance_ratio_          shares of the variance of all columns
     pattern_errors_                    95 % intervals of the patterns
-    rotated(m), significance(x)        varimax; how many rise above red noise (rule N)
+    rotated(m), significance()         varimax; which modes rise above red noise (rule N), which are separate (North)
     hilbert(x)                         complex components, of what propagates
 
 `dsp.CCA(n_components)` and `dsp.MCA(n_components)` are of two fields, `fit(x, y)`; `transform(y, side="right")` returns

@@ -58,18 +58,21 @@ class Errors:
     reason: str = ""
 
 
-def errors_of(problem: GalerkinProblem, folds: Folds | None, undercut: Array | None = None) -> Errors:
+def errors_of(
+    problem: GalerkinProblem, folds: Folds | None, undercut: Array | None = None, least: int = LEAST_ROWS
+) -> Errors:
     """The error bars of a problem's solution, from the folds of its moments.
 
-    The intervals go down to what other functions have, the factors `undercut` (k,) of these values.
+    The intervals go down to what other functions have, the factors `undercut` (k,) of these values. There are none of
+    fewer rows than the `least`.
     """
     k, rows = len(problem.whole.values), problem.count_of_rows
     if not k:
         return _unknown(k, "no error bars: no value is left")
     if folds is None or folds.number < 2:
         return _unknown(k, "no error bars without folds")
-    if rows < LEAST_ROWS:
-        return _unknown(k, f"no error bars from {rows} rows: {LEAST_ROWS} at least are needed")
+    if rows < least:
+        return _unknown(k, f"no error bars from {rows} rows: {least} at least are needed")
     filled = folds.filled
     if len(filled) < 2:
         return _unknown(k, "no error bars: all weight is in one fold")

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis
+from daskspectral.moments.autocovariance import Autocovariance
 from daskspectral.moments.folds import DIMENSIONS, Folds
 from daskspectral.moments.pairwise import CLIPPED, POINTS, PRESENT, SQUARES, SUMS, Pairs
 from daskspectral.moments.sample import Sample
@@ -47,7 +48,8 @@ class Moments(Registered):
     chosen. `order` are the sums over runs of neighbouring rows, which depend on the chunks (`moments.counting`), None
     where they were not measured. `a + b` is the moments of both data together; it has folds where both have them.
     Functions that are `of_rows` are combinations of the rows that were measured: such moments do not add. `sample` are
-    rows drawn at random, None if the operator needs none.
+    rows drawn at random, and `autocovariance` products of rows that follow one another, None if the operator needs
+    none.
 
     Examples
     --------
@@ -73,6 +75,7 @@ class Moments(Registered):
         "operator": Operator,
         "folds": Folds,
         "sample": Sample,
+        "autocovariance": Autocovariance,
         "landmark_rows": LandmarkRows,
     }
     dimension_names: ClassVar = DIMENSIONS
@@ -96,6 +99,7 @@ class Moments(Registered):
     order: Array | None = None
     of_rows: bool = False
     sample: Sample | None = None
+    autocovariance: Autocovariance | None = None
 
     @property
     def fingerprint(self) -> str:
@@ -199,9 +203,10 @@ class Moments(Registered):
             short_trajectories=self.short_trajectories + other.short_trajectories,
             seen=None,
             folds=None if self.folds is None or other.folds is None else self.folds + other.folds,
-            order=None if self.order is None or other.order is None else self.order + other.order,
             undercut=_lower(self.undercut, other.undercut),
-            sample=None if self.sample is None or other.sample is None else self.sample + other.sample,
+            **{
+                name: _both(getattr(self, name), getattr(other, name)) for name in ("order", "sample", "autocovariance")
+            },
         )
 
     def _check_addable(self, other: Moments) -> None:
@@ -254,6 +259,11 @@ class Moments(Registered):
 def matrices_of(basis: Basis, operator: Operator, sums: Mapping[str, Array]) -> Mapping[str, Array]:
     """Return the sums of forms (p, p) and functionals (p,) or (p, m) from what a basis sums; other sums unchanged."""
     return sums if "gram" in sums else side_by_side(basis.matrices(operator.forms, operator.functionals, sums))
+
+
+def _both(one: Any, other: Any) -> Any:
+    """The sum of what both have, None if one has none."""
+    return None if one is None or other is None else one + other
 
 
 def _lower(left: Array | None, right: Array | None) -> Array | None:

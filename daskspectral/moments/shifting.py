@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis.base import Translation
+from daskspectral.moments.autocovariance import directions_of
 from daskspectral.moments.pairwise import POINTS, PRESENT, SQUARES, SUMS, moved
 from daskspectral.registry import digest_of, encode
 
@@ -98,9 +99,11 @@ def about(moments: Moments, wanted: Moments) -> Moments:
     if right_basis is not None and wanted.right_basis is not None:
         right_basis = other.basis(wanted.right_basis)
     sample = None if moments.sample is None else moments.sample.shifted(shift.delta)
+    lagged, directions = moments.autocovariance, directions_of(moments.basis)
+    lagged = None if lagged is None or directions is None else lagged.shifted(shift.delta, directions)
     functions: Any = {"basis": basis, "right_basis": right_basis, "preparation": preparation}
     shifted = partial(_shifted, moments.operator, shift, other)
-    return moments.mapped(shifted, order=order, seen=None, sample=sample, **functions)
+    return moments.mapped(shifted, order=order, seen=None, sample=sample, autocovariance=lagged, **functions)
 
 
 def _shifted(

@@ -15,7 +15,9 @@ from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Linear
 from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.counting import advise_weights
-from daskspectral.moments.intervals import Errors, errors_of, held_out_by_folds, lowered, trusted_by
+from daskspectral.moments.field_modes import LEAST_ROWS as FEWEST
+from daskspectral.moments.field_modes import significance_of, with_modes
+from daskspectral.moments.intervals import LEAST_ROWS, Errors, errors_of, held_out_by_folds, lowered, trusted_by
 from daskspectral.moments.lags import CONSTANT, LagMatrices, Starts, is_lagged, resolved, starts_of
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.pairwise import SQUARES, SUMS
@@ -91,7 +93,12 @@ class System:
         advise_manifold(moments)
         advise_weights(moments)
         advise_clipped(moments)
-        errors = errors_of(problem, moments.folds, moments.undercut)
+        shown = {"left": left.spread(spectrum.left), "right": right.spread(spectrum.right)}
+        modes = significance_of(moments, shown["left"]) if spectrum.values.size else None
+        least = LEAST_ROWS if modes is None else FEWEST
+        errors = errors_of(problem, moments.folds, moments.undercut, least)
+        if modes is not None and moments.folds is not None and not errors.reason:
+            errors = with_modes(errors, modes, spectrum.values, moments.folds)
         shown_values, held_out = operator.reported_values(spectrum.values), operator.reported_values(errors.held_out)
         intervals = np.sort(operator.reported_values(errors.intervals), axis=1)
         dynamic = of_trajectories(operator) and operator.form.symmetric  # 1 - K was solved, and K is judged
@@ -99,7 +106,6 @@ class System:
             errors = replace(errors, trusted=trusted_by(shown_values, held_out, intervals, problem.nulls))
         if len(spectrum.values) < left.basis.dimension or not own.by_norm:  # all components are no low rank
             advise_rank(spectrum, left.basis, count, right=right.basis)
-        shown = {"left": left.spread(spectrum.left), "right": right.spread(spectrum.right)}
         approximation, half = self._errors_of_discretization(problem, errors)
         if half and not dynamic and not own.maximizes(spectrum.values):
             errors = replace(errors, intervals=_lowered(errors.intervals, spectrum.values.real, approximation))
@@ -115,7 +121,7 @@ class System:
         shared = of_trajectories(operator) and moments.right_basis is None
         starts = starts_of(moments, of_starts) if shared and of_starts.size else Starts()
         ratios = _ratios_to_graph(problem, moments)
-        tests = (constants, starts, contradicted, ratios, names)
+        tests = (constants, starts, contradicted, ratios, names, modes)
         reliability = Reliability(problem, moments, spectrum, errors, approximation, certain, *tests)
         reliability.advise()
         attributes = Attributes(own)
@@ -134,6 +140,7 @@ class System:
             "approximation_": approximation,
             "trusted_": reliability.trusted,
             "constants_": constants,
+            **({} if modes is None else {"_significance_": modes}),
         }
         return self.finished(found)
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis.evaluation import NUMBER, numbered
+from daskspectral.moments.autocovariance import AUTOCOVARIANCE, AutocovarianceSums, directions_of
 from daskspectral.moments.counting import ORDER, Runs, RunSums
 from daskspectral.moments.folds import ALL, COUNT, FOLD, WEIGHT, Groups, mixed, name_in
 from daskspectral.moments.measure import UNFOLDED, Measure
@@ -32,7 +33,8 @@ class SumTask:
     the weight and the number of rows of all groups. The sums over `runs` of rows, whatever their groups, come under the
     name `counting.ORDER`; beside functions of cheap sums, of a few runs of each batch. A sample of
     rows, of the reach and size `sampled`, comes under the name `sample.SAMPLE`. A share `tested` of the rows is in
-    further products by which operators test the fit.
+    further products by which operators test the fit. Of a share `followed` of the rows, if it is positive, products
+    with the rows that follow them come under the name `autocovariance.AUTOCOVARIANCE`.
     With `gaps` points have NaN where they are missing, and the sums of `moments.pairwise` come too.
     Targets are prepared with the scale and columns of X given here.
     """
@@ -46,6 +48,7 @@ class SumTask:
     gaps: bool = False
     sampled: tuple[float, int] | None = None
     tested: float = 1.0
+    followed: float = 0.0
 
     def __call__(self, batches: Iterable[Rows], state: Any = None) -> dict[str, Any]:
         """The sums over the rows of these batches. Raises PointError for a point that the operator does not accept."""
@@ -59,6 +62,8 @@ class SumTask:
         parts: dict[int, _GroupSums] = {} if groups is not None else {0: _GroupSums(self, workspace)}
         weight, count = np.zeros((2, groups.number if groups else 1))
         sample: Sample | None = None
+        directions = directions_of(self.measure.left) if self.followed else None
+        lagged = None if directions is None else AutocovarianceSums(directions, self.followed)
         for batch in batches:
             if self.sampled is not None:
                 more = Sample.of_batch(batch, *self.sampled)
@@ -68,6 +73,8 @@ class SumTask:
             if order is not None:
                 x = _bridged(batch["x"]) if self.gaps else batch["x"]
                 order.add(x, spread=self.measure.left.cheap_sums)
+            if lagged is not None:
+                lagged.add(batch["x"], batch.get("weight"))
             if TESTED in self.operator.derived:
                 drawn = self.tested >= 1 or mixed(batch[NUMBER]) < self.tested * 2.0**64
                 batch = {**batch, TESTED: np.broadcast_to(np.asarray(drawn, float), len(batch["x"]))}
@@ -80,6 +87,7 @@ class SumTask:
                 parts[group].add({k: v for k, v in rows.items() if k != FOLD}, whole=len(rows["x"]) == len(batch["x"]))
         sums: dict[str, Any] = {} if order is None else {ORDER: order.result()}
         sums |= {} if sample is None else {SAMPLE: sample}
+        sums |= {} if lagged is None else {AUTOCOVARIANCE: lagged.result()}
         if groups is None:
             return sums | parts[0].result()
         sums |= {WEIGHT: weight, COUNT: count}

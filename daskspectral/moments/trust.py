@@ -22,6 +22,7 @@ from daskspectral.errors import ManifoldWarning, Rank, RankWarning, TrustWarning
 from daskspectral.kernels import Linear, of_distances
 from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.counting import order_of, spreads_of, unlike_columns
+from daskspectral.moments.field_modes import Significance
 from daskspectral.moments.folds import FoldKind, copies_words
 from daskspectral.moments.intervals import Errors, trusted_words
 from daskspectral.moments.lags import Starts
@@ -49,7 +50,7 @@ class Reliability:
     `certain` (k,) are values whose residuals let them be told from others, and `constants` so many come first. `starts`
     is the test of whether trajectories start in equilibrium, and a longer lag `contradicted` values (k,). `ratios` (q,)
     are the energies of functions beyond the constants over those of the slowest functions of a graph of neighboring
-    rows, ascending. `names` returns the names of the columns of X.
+    rows, ascending. `names` returns the names of the columns of X. `modes` tell how far components of fields are known.
     """
 
     problem: GalerkinProblem
@@ -63,6 +64,7 @@ class Reliability:
     contradicted: NDArray[np.bool_] | bool = False
     ratios: Array = field(default_factory=lambda: np.empty(0))
     names: Callable[[], Sequence[str]] = tuple
+    modes: Significance | None = None
 
     @property
     def change(self) -> Array:
@@ -191,6 +193,8 @@ class Reliability:
     def uncertain(self) -> str:
         """Whether half of the values are known no better than to a fifth, or two of three no better than to 15 %."""
         operator, solver = self.problem.operator, self.problem.operator.solver
+        if self.modes is not None:  # wide intervals condemn no pattern
+            return "" if self.trusted.any() else f"{self.modes.verdict}: use more rows, or fewer columns"
         shown, ends = (
             operator.reported_values(self.spectrum.values),
             np.sort(operator.reported_values(self.errors.intervals), 1),

@@ -30,6 +30,7 @@ from daskspectral.engine.memory import (
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.forms import Atom
 from daskspectral.moments import DENSE_ROWS, Measure, Moments
+from daskspectral.moments.autocovariance import AUTOCOVARIANCE, directions_of, share_of_pairs
 from daskspectral.moments.counting import ORDER, Runs
 from daskspectral.moments.folds import Coincidence, FoldRule, Groups, gathered
 from daskspectral.moments.moments import LandmarkRows
@@ -271,7 +272,7 @@ def measure(
     sums, total = dict(total.sums), replace(total, sums={})
     if checkpoint is not None:
         checkpoint.total = total  # its sums are written; those of many folds are large
-    order, sample = sums.pop(ORDER), sums.pop(SAMPLE, None)
+    order, sample, lagged = sums.pop(ORDER), sums.pop(SAMPLE, None), sums.pop(AUTOCOVARIANCE, None)
     scores = discretisation.scores
     folds = None
     if fold_rule is not None and groups is not None:
@@ -301,6 +302,7 @@ def measure(
         order=order if scores is None else scores.order,
         of_rows=discretisation.of_rows,
         sample=sample,
+        autocovariance=lagged if scores is None or lagged is None else scores.autocovariance(lagged),
     )
 
 
@@ -331,9 +333,17 @@ def _run_of(
     if has_graph(operator) and (size := sample_size(basis.dimension)):
         sampled = reach_of(source.n - plan.ranges.ranges[0][0], size), size
     tested = min(1.0, max(TESTED_SHARE, TESTED_ROWS / source.n))
-    task = SumTask(measured, operator, prepared.scale, prepared.columns, groups, runs, gaps, sampled, tested)
+    share = share_of_pairs(source.n) if discretisation.scores is None else 1.0
+    followed = share if follows(operator, basis, gaps) else 0.0
+    task = SumTask(measured, operator, prepared.scale, prepared.columns, groups, runs, gaps, sampled, tested, followed)
     dropped = touching if rows == LandmarkRows.DROPPED else basis.domain
     return Run(source, plan.ranges, dropped, description, device), task
+
+
+def follows(operator: Operator, basis: Basis, gaps: bool) -> bool:
+    """Whether products of rows that follow one another are summed: for principal components of whole rows."""
+    components = operator.solver.by_norm and not operator.solver.two_sided
+    return components and not gaps and directions_of(basis) is not None
 
 
 def chunk_bytes(source: Source, rows: int, device: str = "cpu") -> int:

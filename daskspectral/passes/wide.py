@@ -25,6 +25,7 @@ from daskspectral.engine.sampling import plan_of_rows, scan, take_rows
 from daskspectral.engine.threads import one_blas_thread
 from daskspectral.kernels import Linear
 from daskspectral.moments import NUMBER
+from daskspectral.moments.autocovariance import Autocovariance
 from daskspectral.moments.counting import Runs, RunSums
 from daskspectral.moments.pairwise import SQUARES, SUMS
 from daskspectral.moments.shifting import columns_of_order
@@ -73,6 +74,10 @@ class RowScores(Registered):
         q = self.scores.shape[1]
         functions = LandmarkBasis(Linear(), np.eye(q))
         return Concatenated((ConstantBasis(q), functions)) if basis.holds_constant else functions
+
+    def autocovariance(self, found: Autocovariance) -> Autocovariance:
+        """Return sums over rows that follow one another, of scores, with those of the columns."""
+        return replace(found, columns=self.lagged, means=self.pairs)
 
     @property
     def arrays(self) -> dict[str, Array]:

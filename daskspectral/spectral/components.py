@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import copy
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse.linalg import svds
 
 from daskspectral.data.readers import lazy_rows
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, check_even, check_widths, open_data
 from daskspectral.devices import Device
-from daskspectral.engine.sampling import take_rows
 from daskspectral.errors import InvalidRowError, RankWarning, TrustWarning, warn_user
 from daskspectral.kernels import Linear
 from daskspectral.moments import Moments
+from daskspectral.moments.field_modes import LEAST_ROWS, Significance, significance_of
 from daskspectral.moments.intervals import pattern_ends
 from daskspectral.moments.patterns import patterns_of
 from daskspectral.moments.problem import GalerkinProblem
@@ -30,12 +28,9 @@ from daskspectral.solvers import Solving, solving
 Array = NDArray[np.floating[Any]]
 Complex = NDArray[np.complexfloating[Any, Any]]
 
-MOST_NUMBERS = 10**8  # of rows that surrogates are made of, in memory
-FEWEST_ROWS = 10
-LEVEL = 0.05
 ROUNDING = 1e-9  # of shares that add up to 1
 BLOCKS = 10  # of rows that follow one another, for error bars
-FEW = 0.2  # of all singular values, up to which Lanczos is quicker
+SIGNIFICANCE = "_significance_"  # the attribute that a solution leaves
 
 
 # -- rotation ----------------------------------------------------------------------------------------------------------
@@ -65,6 +60,7 @@ def rotated(model: Any, count: int) -> Any:
         "status_": f"{count} components rotated by varimax; no error bars after a rotation: the components have them",
     }
     vars(found).update(values)
+    vars(found).pop(SIGNIFICANCE, None)
     return found
 
 
@@ -113,47 +109,28 @@ def pattern_errors(model: Any) -> Array:
 # -- significance ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Significance:
-    """How leading components compare with those of red noise (rule N).
+def modes_of(model: Any) -> Significance | None:
+    """Return how far the components of a fitted model are known; None for other functions, and rows that do not tell.
 
-    `explained` (k,) are shares of the variance of the columns, `thresholds` (k,) those that one surrogate in twenty
-    exceeds, and `p_values` (k,) the shares of surrogates that reach what the component of the same number explains, at
-    least 1 / (surrogates + 1).
+    A solution leaves it, and that of a model from a file follows from its moments.
     """
-
-    explained: Array
-    thresholds: Array
-    p_values: Array
-
-    @property
-    def count(self) -> int:
-        """How many leading components rise above noise, each at 5 %."""
-        noise = np.flatnonzero(self.p_values > LEVEL)
-        return int(noise[0]) if len(noise) else len(self.p_values)
+    own = vars(model)
+    if SIGNIFICANCE not in own:
+        whole = "rotation_" not in own and own["moments_"].autocovariance is not None
+        own[SIGNIFICANCE] = significance_of(own["moments_"], own["coefficients_"]) if whole else None
+    found: Significance | None = own[SIGNIFICANCE]
+    return found
 
 
-def significance(model: Any, rows: Rows, surrogates: int, random_state: Any) -> Significance:
+def significance(model: Any) -> Significance:
     """The comparison of `EOF.significance`."""
-    if rows.on_invalid == "pairwise":
-        raise ValueError("red noise is compared with whole rows: give X with on_invalid='skip'")
-    source = _in_time(model, rows, "red noise is compared with rows in the order of time")
-    size = source.n * source.dimension
-    if size > MOST_NUMBERS:
-        raise ValueError(f"X must hold at most {MOST_NUMBERS} numbers, of which surrogates are made, got {size}")
-    if source.n < FEWEST_ROWS:
-        raise ValueError(f"X has {source.n} rows, and noise is told by {FEWEST_ROWS} at least")
-    numbers, x = take_rows(source, np.arange(source.n))
-    if len(x) < source.n:
-        first = int(np.flatnonzero(~np.isin(np.arange(source.n), numbers))[0])
-        raise InvalidRowError(f"row {first} of X has missing values: red noise is compared with whole rows", first)
-    x = x - x.mean(axis=0)
-    persistence, spread = lag_one(x), x.std(axis=0)
-    k = min(model.coefficients_.shape[1], *x.shape)
-    explained, rng = _shares(x, k), np.random.default_rng(random_state)
-    noise = np.array([_shares(_scaled(red_noise(len(x), persistence, rng), spread), k) for _ in range(surrogates)])
-    reached = np.sum(noise >= explained, axis=0)
-    return Significance(explained, np.quantile(noise, 1 - LEVEL, axis=0), (1 + reached) / (1 + surrogates))
+    found = modes_of(model)
+    if found is None:
+        raise ValueError(
+            f"significance requires components of columns, without a rotation, of {LEAST_ROWS} or more rows without "
+            f"gaps; the fit has {model.moments_.count} rows"
+        )
+    return found
 
 
 def _in_time(model: Any, rows: Rows, why: str) -> Source:
@@ -162,42 +139,6 @@ def _in_time(model: Any, rows: Rows, why: str) -> Source:
     check_widths(model.moments_, source)
     check_even(source, why)
     return Discretisation.of(model.moments_).prepared(source, model.moments_.operator)
-
-
-def lag_one(x: Array) -> Array:
-    """The lag-one autocorrelations (d,) of columns x (n, d) of mean 0, less what their means take of them.
-
-    Of n values the raw estimate is too small by (1 + 3 a) / n (Kendall 1954).
-    """
-    n = len(x)
-    squares = np.einsum("nd,nd->d", x, x)
-    raw = np.divide(np.einsum("nd,nd->d", x[1:], x[:-1]), squares, out=np.zeros_like(squares), where=squares > 0)
-    return np.asarray(np.clip((n * raw + 1) / (n - 3), -0.99, 0.99))
-
-
-def red_noise(n: int, persistence: Array, rng: np.random.Generator) -> Array:
-    """Independent columns of n values of stationary AR(1) processes of variance 1, (n, d)."""
-    found = rng.standard_normal((n, len(persistence)))
-    found[1:] *= np.sqrt(1 - persistence**2)
-    for t in range(1, n):
-        found[t] += persistence * found[t - 1]
-    return found
-
-
-def _scaled(x: Array, spread: Array) -> Array:
-    """Columns of mean 0 with just these standard deviations: free ones would count their own sampling twice."""
-    x = x - x.mean(axis=0)
-    return np.asarray(x * (spread / x.std(axis=0)))
-
-
-def _shares(x: Array, k: int) -> Array:
-    """The shares that the k leading components of columns of mean 0 explain of their variance, (k,), descending."""
-    if k > FEW * min(x.shape):
-        values = np.linalg.svd(x, compute_uv=False)[:k]
-    else:
-        values = np.sort(svds(x, k, v0=np.linspace(1, 2, min(x.shape)), return_singular_vectors=False))[::-1]
-    total = float(np.sum(x**2))
-    return np.asarray(values**2 / total if total > 0 else np.zeros(k))
 
 
 # -- complex components, of the analytic signal, which tell what propagates (Hilbert EOFs) -----------------------------

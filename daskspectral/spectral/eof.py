@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from daskspectral.data.labelled import ROW, stack_rows
 from daskspectral.data.rows import Rows
 from daskspectral.estimators.table import open_table
+from daskspectral.moments.field_modes import Significance
 from daskspectral.operators import Covariance
 from daskspectral.passes.apply import Result, labelled_rows
 from daskspectral.spectral.components import (
-    Significance,
     analytic_rows,
     complex_components,
     linear_landmarks,
@@ -51,8 +51,12 @@ class EOF(SpectralEstimator):
         Shares of the total variance.
     patterns_, pattern_errors_ : Patterns, ndarray of shape (k, d, 2)
         Patterns in the units of the data, and the ends of the 95 % intervals of `patterns_.single`.
-    trusted_, held_out_, groups_
-        How far the variances hold. `SpectralDecomposition` describes these and the other attributes.
+    trusted_ : ndarray of shape (k,)
+        Whether a component is above red noise, and its pattern known, or that of its group (`significance`); the width
+        of its interval does not matter.
+    held_out_, groups_
+        Variances on rows that were not fitted to, and clusters of components that are not separate.
+        `SpectralDecomposition` describes the other attributes.
 
     Examples
     --------
@@ -111,18 +115,25 @@ class EOF(SpectralEstimator):
         found: Self = rotated(self, count)
         return found
 
-    def significance(self, X: Any, *, surrogates: int = 200, random_state: Any = None) -> Significance:
-        """Compare the components of rows X, in the order of time, with those of red noise (rule N; Preisendorfer 1988).
+    def significance(self) -> Significance:
+        """Compare the components with those of red noise (rule N), and with each other (North's rule).
 
-        Each of the `surrogates` has columns that are independent AR(1) processes with the lag-one autocorrelations and
-        the variances of those of X, which is held in memory; shares of the variance compare, component by component.
+        Red noise has independent AR(1) columns with the sums of squares and the lag-one autocorrelations of the columns
+        of the fit; rows are in the order of time. Everything follows from sums of the same pass, of which rows
+        that are left out have no part (`help(daskspectral.moments.field_modes)`).
 
-        Raises ValueError for more than 1e8 numbers, fewer than 10 rows, other columns than those of the fit, and times
-        that have gaps or do not increase.
+        Returns
+        -------
+        Significance
+            With `count`, the number of components above noise, `separations`, `groups`, `pattern_correlations`,
+            `effective_rows` and, in words, `verdict`.
+
+        Raises
+        ------
+        ValueError
+            For fewer than 30 rows, for rows with single missing values, and after a rotation.
         """
-        check_integer("surrogates", surrogates)
-        with open_table(self, X) as table:
-            return significance(self, table.rows, surrogates, random_state)
+        return significance(self.fitted())
 
     def hilbert(self, X: Any, count: int | None = None) -> xr.Dataset:
         """Return complex components of rows X in the order of time, of patterns that propagate (Hilbert EOFs).

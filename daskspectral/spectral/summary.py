@@ -11,6 +11,7 @@ from daskspectral.moments import Moments
 from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.folds import FoldKind
 from daskspectral.moments.intervals import beyond_constants, trusted_words
+from daskspectral.spectral.components import modes_of
 
 DEALT = {
     FoldKind.HASH: "rows dealt at random",
@@ -58,6 +59,8 @@ def verdict_of(what: Any) -> str:
         which = f"which of the {len(trusted)} {value}s to trust" if len(trusted) > 1 else "whether to trust the value"
         return f"no error bars{what.status_.partition('no error bars')[2]}; nothing tells {which}"
     found, count = beyond_constants(trusted, constants)
+    if (modes := modes_of(what)) is not None:
+        return modes.verdict
     words = trusted_words(trusted, constants, value)
     return f"{words}; {_named(np.flatnonzero(~trusted))} not" if 0 < found < count else words
 
@@ -84,9 +87,12 @@ def table_of(model: Any) -> list[list[str]]:
     Where the intervals are lopsided, `+-` has the distances of both ends. A group names the first and the last of
     values that the data cannot tell apart. Without error bars there are the values alone.
     """
-    kind = model.solver_
+    kind, modes = model.solver_, modes_of(model)
     values = getattr(model, Attributes(kind).values)
     columns = values_columns(kind.value, values)
+    if modes is not None:
+        columns[0] = ["mode", *(str(i + 1) for i in range(len(values)))]
+        columns.append(["share", *(f"{100 * share:.3g} %" for share in modes.explained)])
     intervals = intervals_of(model)
     if intervals is None:
         return columns
@@ -96,6 +102,12 @@ def table_of(model: Any) -> list[list[str]]:
         columns.append([f"residual of K{bound}", *(f"{low:.2g} to {high:.2g}" for low, high in residuals)])
     if not np.isnan(model.held_out_).all():
         columns.append(["held-out", *(f"{rounded(h, values):.6g}" for h in model.held_out_)])
+    if modes is not None:
+        above = ["yes" if i < modes.count else "" for i in range(len(values))]
+        known = [f"{r:.2f}" if yes else "" for r, yes in zip(modes.pattern_correlations, modes.known, strict=True)]
+        names = [f"{m[0] + 1}-{m[-1] + 1}" for m in (np.flatnonzero(modes.groups == g) for g in modes.groups)]
+        mixed = [name if len(set(name.split("-"))) > 1 else "" for name in names]
+        return [*columns, ["above noise", *above], ["mixed", *mixed], ["pattern known to", *known]]
     if len(np.unique(model.groups_)) < len(values):
         members = [np.flatnonzero(model.groups_ == group) for group in model.groups_]
         columns.append(["group", *(f"{m[0]}-{m[-1]}" if len(m) > 1 else "" for m in members)])

@@ -19,8 +19,8 @@ from daskspectral.basis import Landmarks
 from daskspectral.forms import gram
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import BilinearForm, Covariance
+from daskspectral.solve.red_noise import lag_one, threshold
 from daskspectral.solve.rotation import varimax
-from daskspectral.spectral.components import lag_one, red_noise
 from tests.common import assert_close, doubtful, reloaded
 
 pytestmark = doubtful
@@ -126,7 +126,8 @@ def test_what_is_in_the_units_of_weighted_fields(standardize: bool) -> None:
     assert_close(shown.variance.values, wanted.variance.values, 1e-9)
     maps = wanted.x_pattern.values * scale
     assert_close(np.abs(shown.t_pattern.values.reshape(maps.shape)), np.abs(maps), 1e-8)
-    assert_close(model.significance(field, random_state=0).explained, plain.explained_variance_ratio_, 1e-9)
+    assert_close(model.significance().explained, plain.explained_variance_ratio_, 1e-9)
+    assert model.significance().verdict == plain.significance().verdict
 
 
 def test_shares_of_columns_with_gaps_are_of_the_variances_of_what_is_present() -> None:
@@ -140,24 +141,95 @@ def test_shares_of_columns_with_gaps_are_of_the_variances_of_what_is_present() -
 # -- significance ------------------------------------------------------------------------------------------------------
 
 
-def test_red_noise_has_the_persistence_that_is_asked_for() -> None:
-    wanted = np.array([-0.5, 0.0, 0.6, 0.95])
-    rng = np.random.default_rng(1)
-    found = np.array([lag_one(x - x.mean(axis=0)) for x in (red_noise(200, wanted, rng) for _ in range(400))])
+def red_noise(n: int, persistence: Any, rng: np.random.Generator) -> Any:
+    """Independent columns of n values of stationary AR(1) processes of variance 1, about their means."""
+    found = rng.standard_normal((n, len(persistence)))
+    for t in range(1, n):
+        found[t] = persistence * found[t - 1] + np.sqrt(1 - persistence**2) * found[t]
+    return found - found.mean(axis=0)
+
+
+def test_autocorrelations_have_no_bias() -> None:
+    wanted, rng = np.array([-0.5, 0.0, 0.6, 0.95]), np.random.default_rng(1)
+    noise = [red_noise(200, wanted, rng) for _ in range(400)]
+    found = np.array([lag_one((x[1:] * x[:-1]).sum(axis=0), (x**2).sum(axis=0), 200) for x in noise])
     np.testing.assert_allclose(found.mean(axis=0), wanted, atol=0.01)
-    assert red_noise(100_000, wanted[:3], rng).std(axis=0) == pytest.approx(np.ones(3), abs=0.02)
 
 
-def test_what_rises_above_red_noise() -> None:
-    signal = np.cumsum(RNG.standard_normal(N))[:, None] / 10 * np.ones(12)
-    noise = red_noise(N, np.full(12, 0.7), RNG)
-    x = signal + noise
-    found = dsp.EOF(5).fit(x).significance(x, random_state=0)
-    assert found.count == 1
-    values = np.linalg.eigvalsh(np.cov(x.T))[::-1]
+@pytest.mark.parametrize(("n", "removed"), [(60, 0), (200, 2)])
+def test_a_twentieth_of_red_noise_exceeds_its_threshold(n: int, removed: int) -> None:
+    """Also what is left of it without its leading components, which are far above noise."""
+    rng, lags, trials = np.random.default_rng(0), np.linspace(0.2, 0.9, 50), 100
+    above = 0
+    for _ in range(trials):
+        x = red_noise(n, lags, rng)
+        own = lag_one((x[1:] * x[:-1]).sum(axis=0), (x**2).sum(axis=0), n)
+        loadings = np.linalg.qr(rng.standard_normal((50, removed)))[0]
+        x = x + 30 * rng.standard_normal((n, removed)) @ loadings.T
+        x -= x.mean(axis=0)
+        u, values, vt = np.linalg.svd(x, full_matrices=False)
+        left = x - (u[:, :removed] * values[:removed]) @ vt[:removed]
+        above += values[removed] ** 2 > threshold(n, own, (left**2).sum(axis=0), removed)
+    assert 0.01 <= above / trials <= 0.1
+
+
+def test_what_is_told_of_modes_above_red_noise() -> None:
+    """Against the scores: two close modes and a separate one, of 300 months that count as fewer."""
+    rng, lags = np.random.default_rng(3), np.array([0.8, 0.5, 0.5])
+    scores = red_noise(300, lags, rng) * [8.0, 4.0, 3.8]
+    x = scores @ np.linalg.qr(rng.standard_normal((40, 3)))[0].T + red_noise(300, np.full(40, 0.4), rng)
+    model = dsp.EOF(5, folds="blocks").fit(dsp.Rows(x + 7))
+    found, values = model.significance(), np.linalg.eigvalsh(np.cov(x.T, ddof=0))[::-1]
     assert_close(found.explained, values[:5] / values.sum(), 1e-9)
-    assert np.all((found.explained > found.thresholds) == (found.p_values <= 0.05))
-    assert found.p_values[0] == pytest.approx(1 / 201)
+    scores = model.transform(x + 7)
+    own = np.array([lag_one((t[1:] * t[:-1]).sum(), (t**2).sum(), 300) for t in scores.T])
+    assert_close(found.lag_one, own, 1e-6)
+    assert_close(found.effective_rows, 300 * (1 - own**2) / (1 + own**2), 1e-6)
+    for i in range(4):
+        a = own[i] * own[i + 1]
+        blocks = (scores[:, i] * scores[:, i + 1]).reshape(10, 30).mean(axis=1)
+        error = max((1 + a) / (1 - a) / 300, blocks.var(ddof=1) / 10) * values[i] * values[i + 1]
+        assert found.separations[i] == pytest.approx((values[i] - values[i + 1]) / 2 / np.sqrt(error), rel=1e-6)
+    assert (found.count, found.groups[:3].tolist()) == (3, [0, 1, 1])
+    assert found.known.tolist() == model.trusted_.tolist() == [True] * 3 + [False] * 2
+    assert "3 of 5 modes above red noise; 1 separate, 2-3 mixed (read as a pair)" in repr(model)
+    assert repr(reloaded(model)) == repr(model)
+    with pytest.raises(ValueError, match="rotation"):
+        model.rotated(3).significance()
+
+
+@pytest.mark.parametrize("kind", [dsp.EOF, lambda k: dsp.SpectralDecomposition(Covariance(), n_components=k)])
+def test_noise_has_no_known_modes(kind: Any) -> None:
+    rng = np.random.default_rng(0)
+    models = [kind(3).fit(red_noise(100, np.linspace(0.2, 0.9, 30), rng)) for _ in range(20)]
+    assert sum("None of 3 modes" in repr(model) for model in models) >= 17
+
+
+def center(moments: Any) -> Any:
+    mean = moments.preparation.get("mean")
+    return 0.0 if mean is None else mean
+
+
+@pytest.mark.parametrize("n", [50, 30])
+def test_modes_are_told_of_any_rows(n: int) -> None:
+    """Of more rows than columns and fewer, weighted, in chunks about another center, and as sums of halves."""
+    rng = np.random.default_rng(0)
+    x, weight = rng.standard_normal((n, 40)).cumsum(axis=0), rng.uniform(0.5, 2, n)
+    moments = dsp.EOF(2).fit(x, sample_weight=weight).moments_
+    found, directions = moments.autocovariance, moments.basis.parts[-1].landmarks
+    z = x - center(moments)
+    roots = np.sqrt(weight[1:] * weight[:-1])
+    np.testing.assert_allclose(found.columns, roots @ (z[1:] * z[:-1]), rtol=1e-10)
+    np.testing.assert_allclose(found.means, roots @ (z[1:] + z[:-1]) / 2, atol=1e-10 * np.abs(z).sum())
+    products = ((z[1:] * roots[:, None]).T @ z[:-1] + (z[:-1] * roots[:, None]).T @ z[1:]) / 2
+    np.testing.assert_allclose(found.products, directions @ products @ directions.T, atol=1e-9 * np.abs(products).max())
+    if n > 40:
+        first, second = (dsp.EOF(2).fit(part).moments_ for part in (x[:25, :20], x[25:, :20] + 100))
+        both = (first + second).autocovariance
+        parts = [x[:25, :20], x[25:, :20] + 100]
+        z = [part - center(first) for part in parts]
+        assert_close(both.columns, sum((part[1:] * part[:-1]).sum(axis=0) for part in z), 1e-9)
+        assert_close(np.diag(both.products), both.columns, 1e-9)
 
 
 def test_intervals_of_patterns_are_a_jackknife_of_components() -> None:
@@ -212,10 +284,9 @@ def test_rows_that_an_analytic_signal_refuses() -> None:
     gaps = X.copy()
     gaps[7] = np.nan
     for rows in (gaps, dsp.Rows(gaps, on_invalid="skip")):
-        for call in (model.hilbert, model.significance):
-            with pytest.raises(dsp.InvalidRowError) as caught:
-                call(rows)
-            assert caught.value.row == 7
+        with pytest.raises(dsp.InvalidRowError) as caught:
+            model.hilbert(rows)
+        assert caught.value.row == 7
     with pytest.raises(ValueError, match="count"):
         model.hilbert(X, 0)
     kernel = dsp.EOF(2).fit_moments(kernel_components(2).fit(X).moments_)
@@ -230,9 +301,8 @@ def test_gaps_and_disorder_in_time_are_refused(kept: Any, framed: bool) -> None:
     model = dsp.EOF(2).fit(X)
     for times in (1.0 * T, np.datetime64("1990-01", "M").astype("M8[ns]") + 30 * np.timedelta64(1, "D") * T):
         x = xr.DataArray(X[kept], {"time": times[kept]}, ("time", "place"))
-        for call in (model.hilbert, model.significance):
-            with pytest.raises(ValueError, match=r"row (1|100)\b"):
-                call(x.to_pandas() if framed else x)
+        with pytest.raises(ValueError, match=r"row (1|100)\b"):
+            model.hilbert(x.to_pandas() if framed else x)
     whole = xr.DataArray(X, {"time": times}, ("time", "place"))
     assert model.hilbert(whole.to_pandas() if framed else whole).sizes["component"] == 2
 

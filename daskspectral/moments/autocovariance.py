@@ -1,0 +1,105 @@
+"""Products of rows that follow one another, from which autocorrelations of columns and of linear functions follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.basis import Basis
+from daskspectral.kernels import Linear
+from daskspectral.registry import Registered
+
+Array = NDArray[np.floating[Any]]
+
+AUTOCOVARIANCE = "autocovariance"
+"""The name by which tasks send these sums."""
+
+ENOUGH = 4096  # pairs of neighboring rows that tell autocorrelations to .015
+
+
+def directions_of(basis: Basis) -> Array | None:
+    """Return the landmarks (r, d) of linear functions, the last ones of a basis; None for other functions."""
+    own: Any = basis.parts[-1]
+    return own.landmarks if type(getattr(own, "kernel", None)) is Linear else None
+
+
+def share_of_pairs(rows: int) -> float:
+    """Return the share of so many rows of which products are summed."""
+    return min(1.0, ENOUGH / max(rows, 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Autocovariance(Registered):
+    """Sums over pairs of rows x, y that follow one another, with the root of the product of their weights.
+
+    Parameters
+    ----------
+    products : array of shape (r, r)
+        Of (q x) (q y)^T, symmetrized, for directions q.
+    columns : array of shape (d,)
+        Of x y, column by column.
+    means : array of shape (d,)
+        Of (x + y) / 2.
+    weight : float
+        Of 1.
+    """
+
+    dimension_names: ClassVar = {"products": ("function", "function"), "columns": ("column",), "means": ("column",)}
+
+    products: Array
+    columns: Array
+    means: Array
+    weight: float
+
+    def __add__(self, other: Autocovariance) -> Autocovariance:
+        pairs = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Autocovariance(*(one + two for one, two in pairs))
+
+    def shifted(self, delta: Array, directions: Array) -> Autocovariance:
+        """Return the sums of points moved by delta (d,)."""
+        first, moved = directions @ self.means, directions @ delta
+        products = self.products + np.outer(first, moved) + np.outer(moved, first)
+        return replace(
+            self,
+            products=products + self.weight * np.outer(moved, moved),
+            columns=self.columns + delta * (2 * self.means + self.weight * delta),
+            means=self.means + self.weight * delta,
+        )
+
+
+class AutocovarianceSums:
+    """The sums of one task, of a share of the rows of each of its batches, in directions (r, d)."""
+
+    def __init__(self, directions: Array, share: float):
+        unit = directions.shape[0] == directions.shape[1] and np.array_equal(directions, np.eye(len(directions)))
+        self._directions, self._share, self._last = None if unit else directions, share, np.empty((0, 0))
+        r, d = directions.shape
+        self._sums: list[Any] = [np.zeros((r, r)), np.zeros(d), np.zeros(d), 0.0]
+
+    def add(self, x: Array, weight: Array | None) -> None:
+        """Add the next rows (c, d) of the task."""
+        if self._share < 1:
+            some = slice(int(np.ceil(self._share * len(x))) + 1)
+            x, weight = x[some], None if weight is None else weight[some]
+        x = np.asarray(x, float)
+        root = np.ones((len(x), 1)) if weight is None else np.sqrt(weight, dtype=float)[:, None]
+        if self._share >= 1 and len(x):
+            both = np.hstack([x, root])  # with the last row of the batch before
+            both = np.concatenate([self._last, both]) if len(self._last) else both
+            self._last, x, root = both[-1:].copy(), both[:, :-1], both[:, -1:]
+        if len(x) < 2:
+            return
+        z, pairs = root * x, (root[:-1] * root[1:]).ravel()
+        y = z if self._directions is None else z @ self._directions.T
+        products = y[:-1].T @ y[1:]
+        self._sums[0] += (products + products.T) / 2
+        self._sums[1] += np.einsum("nd,nd->d", z[:-1], z[1:])
+        self._sums[2] += (pairs @ x[:-1] + pairs @ x[1:]) / 2
+        self._sums[3] += float(pairs.sum())
+
+    def result(self) -> Autocovariance:
+        """Return the sums."""
+        return Autocovariance(*self._sums)
