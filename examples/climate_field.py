@@ -94,9 +94,9 @@ def draw(found, kernel, path):
     figure = Figure(figsize=(10, 8))
     axes = figure.subplots(3, 2, gridspec_kw={"height_ratios": [2, 1, 2]})
     for k in range(2):
-        _map(figure, axes[0, k], found.sst_pattern[k], f"EOF {k + 1}: {_share(found, k)} of the variance")
+        _map(figure, axes[0, k], found.components[k], f"EOF {k + 1}: {_share(found, k)} of the variance")
         series = axes[1, k]
-        series.plot(found.time.dt.year, found.eigenfunction[:, k], color="black", linewidth=1)
+        series.plot(found.time.dt.year, found.scores[k], color="black", linewidth=1)
         series.axhline(0, color="grey", linewidth=0.5)
         series.set(xlabel="winter", ylabel="standard deviations")
         _map(figure, axes[2, k], kernel.sst_pattern[k], f"kernel component {k + 1}: {_share(kernel, k)}")
@@ -124,20 +124,23 @@ def main(path=None, variable="sst", out="examples/pictures"):
         warnings.simplefilter("always", dsp.FitWarning)
         model, found = empirical(field)
         kernel = kernel_components(field)
-        slow = slow_modes(found.eigenfunction)
+        slow = slow_modes(found.scores.T)
     print("   variance   95 % interval       held out   share")
     for k in range(COMPONENTS):
-        one = found.isel(component=k)
-        interval = f"{float(one.eigenvalue_lower):8.3f} {float(one.eigenvalue_upper):8.3f}"
-        print(f"{k + 1}  {float(one.eigenvalue):8.3f} {interval}  {float(one.held_out):11.3f}   {_share(found, k):>5}")
+        one = found.isel(mode=k)
+        interval = f"{float(one.explained_variance_lower):8.3f} {float(one.explained_variance_upper):8.3f}"
+        held_out, share = model.held_out_[k], _share(found, k)
+        print(f"{k + 1}  {float(one.explained_variance):8.3f} {interval}  {held_out:11.3f}   {share:>5}")
     other = of_another_package(field)
     numbers = {"share of the first": float(found.explained_variance_ratio[0])}
     if other is not None:
         variances, scores = other
-        numbers["relative difference of variances from xeofs"] = float(np.abs(found.eigenvalue / variances - 1).max())
-        ours = found.eigenfunction.values * np.sign((found.eigenfunction.values * scores).sum(axis=0))
+        numbers["relative difference of variances from xeofs"] = float(
+            np.abs(found.explained_variance / variances - 1).max()
+        )
+        ours = found.scores.T.values * np.sign((found.scores.T.values * scores).sum(axis=0))
         numbers["difference of time series from xeofs"] = float(np.abs(ours - scores).max())
-    back = model.inverse_transform(found.eigenfunction)
+    back = model.inverse_transform(found.scores.T)
     left = float(((field - back) ** 2).mean() / field.var())
     numbers["mean square that four components leave, over the variance"] = left
     numbers["share of the first kernel component"] = float(kernel.explained_variance_ratio[0])

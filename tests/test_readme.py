@@ -99,7 +99,7 @@ def test_the_readme_runs_from_top_to_bottom(
     clusters, field, moves, moons = reader["models"]
     assert adjusted_rand_score(reader["diagnosis"], clusters.labels_) > 0.75
     np.testing.assert_allclose(field.explained_variance_ratio_, [0.42, 0.07], atol=0.01)
-    one = reader["found"].temperature_pattern[0]
+    one = reader["found"].components[0]
     true = 1.5 * np.exp(-((one.lat / 15) ** 2) - ((one.lon - 220) / 40) ** 2)
     assert float(abs(xr.corr(one, true))) > 0.99
     np.testing.assert_allclose(moves.timescales_[:, 0], 84, rtol=0.03)

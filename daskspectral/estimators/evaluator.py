@@ -43,6 +43,10 @@ class Evaluator(Registered, ABC):
     """
 
     n_features_in_: int
+    numbering: ClassVar[tuple[str, int]] = ("component", 0)
+    """The dimension of several functions in labeled results, and the number of the first."""
+    values_name: ClassVar[str] = "eigenfunction"
+    """The name of values of the functions in labeled results."""
 
     @abstractmethod
     def _summary_parts(self) -> dict[str, Any]:
@@ -84,7 +88,7 @@ class Evaluator(Registered, ABC):
         X: Any,
         *,
         coordinates: Mapping[str, Array] | None = None,
-        name: str = "eigenfunction",
+        name: str | None = None,
         output: Result | None = None,
         role: Role = Role.TRIAL,
         extrapolate: str = "nearest",
@@ -95,8 +99,8 @@ class Evaluator(Registered, ABC):
     ) -> Any:
         """Evaluate a function at the rows of X, in X's container, with the options of `transform` and `predict`.
 
-        The `output` is by default called `name`, with `coordinates` (columns,) along its dimension "component". Rows of
-        the test functions have columns of their own.
+        The `output` is by default called `name`, or `values_name`, with `coordinates` (columns,) along the dimension of
+        its functions (`numbering`). Rows of the test functions have columns of their own.
         """
         if self._takes_trajectories and are_trajectories(Rows.of(X).data):
             options = {"coordinates": coordinates, "name": name, "output": output, "role": role, **unknown}
@@ -114,7 +118,8 @@ class Evaluator(Registered, ABC):
                 refuse_existing(out, overwrite)
                 refuse_input(out, rows.data if isinstance(rows.data, (str, os.PathLike)) else None)
             if output is None:
-                output = Result.of_components(name, function.columns, coordinates)
+                name = self.values_name if name is None else name
+                output = Result.of_components(name, function.columns, coordinates, self.numbering)
             rows, columns = wanted_columns(rows, self)
             wanted, layout = columns[role], vars(self).get(role.named("layout_"))
             stacked = stacked_as(rows.data, "X", layout, rows, wanted=wanted)

@@ -33,10 +33,11 @@ What it gives
     explained_variance_ratio_          shares of the variance of all columns
     pattern_errors_                    95 % intervals of the patterns
     rotated(m), significance()         varimax; which modes rise above red noise (rule N), which are separate (North)
+    to_xarray(x, details=)             components, scores, explained_variance, ... along mode, from 1, as xeofs has them
     hilbert(x)                         complex components, of what propagates
 
 `dsp.CCA(n_components)` and `dsp.MCA(n_components)` are of two fields, `fit(x, y)`; `transform(y, side="right")` returns
-the scores of the second one.
+the scores of the second one, and `to_xarray((x, y))` maps and scores of both. `dsp.plot.eof(model, 1)` draws a map.
 
 `dsp.Koopman(lag=(1, 2, 5, 10))` is of trajectories. Rows with times (a coordinate of their dimension, the index of a
 frame) are paired by them, so that no pair spans a gap; a lag such as "6h" is converted to rows, the unit of timescales:

@@ -20,9 +20,9 @@ AUTOCOVARIANCE = "autocovariance"
 ENOUGH = 4096  # pairs of neighboring rows that tell autocorrelations to .015
 
 
-def directions_of(basis: Basis) -> Array | None:
+def directions_of(basis: Basis | None) -> Array | None:
     """Return the landmarks (r, d) of linear functions, the last ones of a basis; None for other functions."""
-    own: Any = basis.parts[-1]
+    own: Any = None if basis is None else basis.parts[-1]
     return own.landmarks if type(getattr(own, "kernel", None)) is Linear else None
 
 

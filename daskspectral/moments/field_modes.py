@@ -141,10 +141,10 @@ def _listed(numbers: Sequence[int]) -> str:
 def significance_of(moments: Moments, coefficients: Functions) -> Significance | None:
     """Return how far the components with these coefficients (p, k) are known; None for moments that do not tell.
 
-    These are moments of a kernel, of rows with gaps, of few rows, and those whose rows have no order.
+    These are moments of a kernel, of rows with missing values, and of few rows.
     """
     directions, found = directions_of(moments.basis), moments.autocovariance
-    if found is None or directions is None or moments.count < LEAST_ROWS or not coefficients.size:
+    if found is None or directions is None or moments.count < LEAST_ROWS or not coefficients.size or moments.missing:
         return None
     n, patterns = counted_rows(moments), patterns_of(moments, coefficients)
     k, total = coefficients.shape[1], float(patterns.total.sum())

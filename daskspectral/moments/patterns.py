@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.forms import Functional, functional, inner
+from daskspectral.moments.autocovariance import directions_of
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.pairwise import POINTS, SQUARES, SUMS
 
@@ -62,6 +63,30 @@ class Patterns:
             single=raw(self.single, width) * units,
             total=(raw(np.sqrt(self.total), width) * units) ** 2,
         )
+
+
+def right_patterns_of(moments: Moments, coefficients: Functions) -> Patterns:
+    """Return the regression of the points of the right view on each right function with these coefficients (q, k).
+
+    Points follow from all linear functions of them, the landmarks Q of the right basis: x = E x + Q^+ (Q x - E Q x).
+    """
+    q: Any = moments.right_basis.parts[-1] if moments.right_basis is not None else None
+    if directions_of(moments.right_basis) is None:
+        raise MissingSumsError("these moments are not of linear functions of both fields: regress on transform(y)")
+    r = q.size
+    first, gram = moments.mean("right_first"), moments.mean("right_gram")
+    covariance = gram - np.outer(first, first)
+    lengths = np.einsum("rd,rd->r", q.landmarks, q.landmarks)
+    columns = q.landmarks / lengths[:, None]  # the pseudo-inverse of orthogonal directions, transposed
+    single = coefficients.T @ covariance[:, -r:] @ columns
+    variances = np.einsum("qk,qr,rk->k", coefficients, covariance, coefficients)
+    varies = variances > 0
+    single = np.divide(single, variances[:, None], out=np.zeros_like(single), where=varies[:, None])
+    total = np.einsum("rd,rs,sd->d", columns, covariance[-r:, -r:], columns, optimize=True)
+    known, whole = np.sum(single**2, axis=1) * variances, float(total.sum())
+    explained = known / whole if whole > 0 else np.zeros_like(known)
+    mean = first[-r:] @ columns
+    return Patterns(mean, np.zeros(len(variances)), single, single, variances, np.maximum(total, 0), explained)
 
 
 class MissingSumsError(ValueError, AttributeError):

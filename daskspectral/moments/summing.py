@@ -74,7 +74,7 @@ class SumTask:
                 x = _bridged(batch["x"]) if self.gaps else batch["x"]
                 order.add(x, spread=self.measure.left.cheap_sums)
             if lagged is not None:
-                lagged.add(batch["x"], batch.get("weight"))
+                lagged.add(_bridged(batch["x"]) if self.gaps else batch["x"], batch.get("weight"))
             if TESTED in self.operator.derived:
                 drawn = self.tested >= 1 or mixed(batch[NUMBER]) < self.tested * 2.0**64
                 batch = {**batch, TESTED: np.broadcast_to(np.asarray(drawn, float), len(batch["x"]))}

@@ -199,10 +199,17 @@ class Result:
     finish: Callable[[Array], Array] | None = None
 
     @classmethod
-    def of_components(cls, name: str, count: int, coordinates: Mapping[str, Array] | None = None) -> Result:
-        """Values (n, count) along a dimension "component", with `coordinates` (count,) of it."""
-        along = {key: ("component", values) for key, values in (coordinates or {}).items()}
-        return cls(name, (count,), ("component",), {**along, "component": np.arange(count)})
+    def of_components(
+        cls,
+        name: str,
+        count: int,
+        coordinates: Mapping[str, Array] | None = None,
+        numbering: tuple[str, int] = ("component", 0),
+    ) -> Result:
+        """Values (n, count) along a dimension, with `coordinates` (count,) of it; its name and its first number."""
+        dim, first = numbering
+        along = {key: (dim, values) for key, values in (coordinates or {}).items()}
+        return cls(name, (count,), (dim,), {**along, dim: np.arange(first, first + count)})
 
     def __call__(self, values: Array) -> Array:
         return (values if self.finish is None else self.finish(values)).reshape(len(values), *self.shape)

@@ -334,16 +334,15 @@ def _run_of(
         sampled = reach_of(source.n - plan.ranges.ranges[0][0], size), size
     tested = min(1.0, max(TESTED_SHARE, TESTED_ROWS / source.n))
     share = share_of_pairs(source.n) if discretisation.scores is None else 1.0
-    followed = share if follows(operator, basis, gaps) else 0.0
+    followed = share if follows(operator, basis) else 0.0
     task = SumTask(measured, operator, prepared.scale, prepared.columns, groups, runs, gaps, sampled, tested, followed)
     dropped = touching if rows == LandmarkRows.DROPPED else basis.domain
     return Run(source, plan.ranges, dropped, description, device), task
 
 
-def follows(operator: Operator, basis: Basis, gaps: bool) -> bool:
-    """Whether products of rows that follow one another are summed: for principal components of whole rows."""
-    components = operator.solver.by_norm and not operator.solver.two_sided
-    return components and not gaps and directions_of(basis) is not None
+def follows(operator: Operator, basis: Basis) -> bool:
+    """Whether products of rows that follow one another are summed: for principal components of columns."""
+    return operator.solver.by_norm and not operator.solver.two_sided and directions_of(basis) is not None
 
 
 def chunk_bytes(source: Source, rows: int, device: str = "cpu") -> int:

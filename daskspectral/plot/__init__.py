@@ -3,6 +3,7 @@
 ==================================================  ================================================================
 `spectrum(est)`                                     values with 95 % intervals, held-out values and trust
 `eigenfunction(est, X, 1)`, `eigenfunctions`        one function with axes, units and color bar; many, side by side
+`eof(model, 1)`, `scree(model)`                     the map of a mode; shares of modes, North's bars, red noise
 `embedding(F, color=)`                              rows in two coordinates, colored by any variable
 `timescales(model)`                                 implied timescales of transfer operators against the lag
 `chapman_kolmogorov(model)`                         what one lag predicts for longer ones, and what is measured there
@@ -31,9 +32,10 @@ from daskspectral.plot.functions import (
     eigenfunction,
     eigenfunctions,
     embedding,
+    eof,
     panels,
 )
-from daskspectral.plot.spectra import chapman_kolmogorov, choice, spectrum, timescales
+from daskspectral.plot.spectra import chapman_kolmogorov, choice, scree, spectrum, timescales
 
 __all__ = [
     "chapman_kolmogorov",
@@ -41,12 +43,14 @@ __all__ = [
     "eigenfunction",
     "eigenfunctions",
     "embedding",
+    "eof",
     "figure_of",
     "level_lines",
     "mollweide",
     "panels",
     "refuse_picture",
     "save_figure",
+    "scree",
     "spectrum",
     "timescales",
 ]

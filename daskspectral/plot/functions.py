@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import math
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import cycle
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from daskspectral.plot.common import (
     BLUE,
+    FAINT,
     MUTED,
     axes_of,
     check_fitted,
@@ -25,7 +29,10 @@ from daskspectral.plot.common import (
     with_unit,
 )
 from daskspectral.plot.views import View
+from daskspectral.spectral import EOF
+from daskspectral.spectral.components import modes_of
 from daskspectral.spectral.estimator import SpectralEstimator, in_the_field
+from daskspectral.spectral.fields import FieldEstimator
 from daskspectral.validation import check_integer
 
 if TYPE_CHECKING:
@@ -49,7 +56,8 @@ def eigenfunction(
 ) -> Axes:
     """Draw one eigenfunction over a sample of the rows of X, with axes, units and a color bar.
 
-    It is the first that is not a constant, or the `component` with this number, counted from 0.
+    It is the first that is not a constant, or the `component` with this number, counted from 0, or of modes of fields
+    (`EOF`, `CCA`, `MCA`) from 1.
 
     One column: a line over a histogram of the data. Otherwise the sample in the two columns that tell most of the
     function, colored by its values; points on the unit sphere in R^3 by longitude and latitude. Of complex functions
@@ -67,8 +75,8 @@ def eigenfunction(
     component = checked_component(estimator, component)
     if right and not has_right_view(estimator):
         raise ValueError(f"right functions of other variables are those of Cross; the model is {estimator}")
-    if maps := [] if right else maps_of(estimator, X, [component]):
-        axes = draw_field(maps[0], ax)
+    if maps := maps_of(estimator, X, [component], right):
+        axes = draw_field(maps[0], ax, lines=component < modes_above_noise(estimator))
         axes.set_title(value_label(estimator, component))
         return axes
     canvas = View(estimator, right).canvas(X, MOST)
@@ -77,7 +85,7 @@ def eigenfunction(
     axes.set_title(value_label(estimator, component))
     if drawn is not None:
         singular = f"{'right' if right else 'left'} singular function"
-        label = f"{singular if is_singular(estimator) else 'eigenfunction'} {component}"
+        label = f"{singular if is_singular(estimator) else 'eigenfunction'} {component + estimator.numbering[1]}"
         figure_of(axes).colorbar(drawn, ax=axes, label=label)
     return axes
 
@@ -109,9 +117,15 @@ def eigenfunctions(estimator: SpectralEstimator, X: Any, *, count: int = 16) -> 
     numbers = range(min(count, len(values_of(estimator))))
     if maps := maps_of(estimator, X, numbers):
         titles = [value_label(estimator, numbers[k % len(numbers)]) for k in range(len(maps))]
-        figure, axes = panels(titles, columns=3, width=3.6, aspect=aspect_of(maps[0]))
-        for one, ax in zip(maps, axes, strict=True):
-            draw_field(one, ax)
+        above, on_map = modes_above_noise(estimator), all(projection_of(one) is not None for one in maps)
+        projection = projection_of(maps[0]) if on_map else None
+        figure, axes = panels(titles, columns=3, width=3.6, aspect=aspect_of(maps[0]), projection=projection)
+        for k, (one, ax) in enumerate(zip(maps, axes, strict=True)):
+            draw_field(one, ax, lines=numbers[k % len(numbers)] < above)
+            if k % 3:
+                ax.set_ylabel("")
+            if k + 3 < len(maps):
+                ax.set_xlabel("")
         return figure
     canvas = View(estimator).canvas(X, MOST)
     figure, axes = panels([value_label(estimator, i) for i in numbers], aspect=canvas.shape or 1.0)
@@ -130,14 +144,18 @@ def panels(
     columns: int = 4,
     width: float = 2.2,
     aspect: float = 1.0,
+    projection: Any = None,
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with a panel for each title, row by row; `width` in inches, `aspect` height over width."""
+    """A figure with a panel for each title, row by row; `width` in inches, `aspect` height over width.
+
+    A `projection` of cartopy makes them maps.
+    """
     require_matplotlib()
     from matplotlib.figure import Figure
 
     rows, columns = math.ceil(len(titles) / columns), min(columns, len(titles))
     figure = Figure(figsize=(width * columns, (width * aspect + 0.3) * rows), layout="constrained")
-    axes = [figure.add_subplot(rows, columns, i + 1) for i in range(len(titles))]
+    axes = [figure.add_subplot(rows, columns, i + 1, projection=projection) for i in range(len(titles))]
     for ax, title in zip(axes, titles, strict=True):
         ax.set_title(title, fontsize="small")
         ax.tick_params(labelsize="small")
@@ -145,16 +163,42 @@ def panels(
 
 
 def checked_component(estimator: SpectralEstimator, component: int | None) -> int:
-    """Return the number of a function, by default of the first that is not a constant.
+    """Return the place of a function, by default of the first that is not a constant.
 
-    Raises ValueError for a number that the fit does not have.
+    Raises ValueError for a number that the fit does not have; those of modes of fields begin at 1.
     """
-    count = len(values_of(estimator))
+    count, (name, first) = len(values_of(estimator)), estimator.numbering
     if component is None:
         return min(int(estimator.constants_), count - 1)
-    if not 0 <= component < count:
-        raise ValueError(f"component is 0 to {count - 1}, the functions of the fit; it is {component}")
-    return component
+    if not first <= component < first + count:
+        raise ValueError(f"{name} must be {first} to {first + count - 1}, those of the fit, got {component}")
+    return component - first
+
+
+def eof(model: FieldEstimator, mode: int = 1, *, right: bool = False, ax: Axes | None = None) -> Axes:
+    """Draw the map of one mode, counted from 1: what the field does where its score rises by one standard deviation.
+
+    Level lines are drawn of modes above red noise alone. If cartopy is installed (extra `maps`), maps of longitudes and
+    latitudes have coastlines, where its data can be had. Of `CCA` and `MCA` it is the map of x, or with `right` that of
+    y. Fields along one dimension are lines, and of several variables the first one with dimensions is drawn.
+
+    Raises
+    ------
+    ImportError
+        Without matplotlib.
+    TypeError
+        For other estimators.
+    ValueError
+        For a mode that the fit does not have, and columns without a dimension of their own.
+    """
+    check_fitted(model, FieldEstimator)
+    place = checked_component(model, mode)
+    fields = fields_of(model, [place], right)
+    if not fields:
+        raise ValueError("a map requires labeled columns, such as latitudes and longitudes of an xarray.DataArray")
+    axes = draw_field(fields[0], ax, lines=place < modes_above_noise(model))
+    axes.set_title(value_label(model, place))
+    return axes
 
 
 def embedding(
@@ -206,19 +250,34 @@ def _varying(values: Array) -> tuple[int, int]:
 # -- maps of labelled fields ------------------------------------------------------------------------------------------
 
 
-def maps_of(estimator: SpectralEstimator, X: Any, components: Sequence[int]) -> list[xr.DataArray]:
+def maps_of(estimator: SpectralEstimator, X: Any, components: Sequence[int], right: bool = False) -> list[xr.DataArray]:
     """Return the regression of a field on each function, in its units; nothing unless columns have two dimensions."""
-    layout = vars(estimator).get("layout_")
-    if layout is None or not any(len(variable.dims) == 2 for variable in layout.variables):
+    found = [field for field in fields_of(estimator, components, right) if field.ndim == 2]
+    if found and X is not None and not right:
+        View(estimator).source(X)  # refuses other columns
+    return found
+
+
+def fields_of(estimator: SpectralEstimator, components: Sequence[int], right: bool = False) -> list[xr.DataArray]:
+    """Return the regression of labeled columns on each function, variable by variable; nothing of other columns."""
+    layout = vars(estimator).get(f"{'right_' * right}layout_")
+    if layout is None or not any(variable.dims for variable in layout.variables):
         return []
     try:
-        patterns = estimator.patterns_.single
-    except ValueError:
+        if isinstance(estimator, FieldEstimator):
+            patterns = next(side.scaled for side in estimator._sides() if side.right == right)
+        else:
+            patterns = estimator.patterns_.single.real
+    except (ValueError, StopIteration):
         return []
-    if X is not None:
-        View(estimator).source(X)  # refuses other columns
-    found = in_the_field(estimator, patterns[list(components)].real, ("component",))
-    return [maps[k] for maps in found.values() if maps.ndim == 3 for k in range(len(components))]
+    found = in_the_field(estimator, patterns[list(components)], ("component",), right=right)
+    return [maps[k] for maps in found.values() if maps.ndim > 1 for k in range(len(components))]
+
+
+def modes_above_noise(estimator: Any) -> int:
+    """Return how many modes of a field are above red noise; all functions of other models."""
+    modes = modes_of(estimator) if isinstance(estimator, EOF) else None
+    return len(values_of(estimator)) if modes is None else modes.count
 
 
 def draw_series(axes: Axes, x: Array, values: Array, *, label: str) -> Axes:
@@ -229,19 +288,59 @@ def draw_series(axes: Axes, x: Array, values: Array, *, label: str) -> Axes:
     return axes
 
 
-def draw_field(field: xr.DataArray, ax: Axes | None = None) -> Axes:
-    """Draw a field along one dimension, or as a map of two with a color bar."""
+def draw_field(field: xr.DataArray, ax: Axes | None = None, *, lines: bool = True) -> Axes:
+    """Draw a field along one dimension, or as a map of two with a color bar and, if asked, level lines.
+
+    Maps of longitudes and latitudes have coastlines if cartopy is installed, on new axes and on those of its maps.
+    """
     labels = [with_unit(dim, field[dim].attrs) for dim in field.dims]
     if field.ndim == 1:
         axes = axes_of(ax, (4.0, 2.2))
         field.plot(ax=axes, add_labels=False)  # type: ignore[call-arg]
         axes.set(xlabel=labels[0])
         return axes
-    axes = axes_of(ax, (4.4, 4.2 * aspect_of(field) + 0.4))
+    projection = projection_of(field) if ax is None else getattr(ax, "projection", None)
+    axes = axes_of(ax, (4.4, 4.2 * aspect_of(field) + 0.4), projection)
     look: dict[str, Any] = {"cbar_kwargs": {"label": with_unit(field.name, field.attrs)}, "robust": True}
-    field.plot.pcolormesh(ax=axes, add_labels=False, rasterized=True, center=0.0, **look)
+    shared: dict[str, Any] = {"ax": axes, "add_labels": False}
+    if projection is not None:
+        shared["transform"] = importlib.import_module("cartopy.crs").PlateCarree()
+    axes.set_facecolor(FAINT)  # where nothing is known, such as land
+    field.plot.pcolormesh(**shared, rasterized=True, center=0.0, **look)
+    if lines and min(field.shape) > 2:
+        end = float(np.nanquantile(np.abs(field.values), 0.98)) or 1.0
+        levels = end * np.array([-0.8, -0.4, 0.4, 0.8])
+        if np.any((levels > np.nanmin(field)) & (levels < np.nanmax(field))):
+            field.plot.contour(**shared, levels=levels, colors="0.2", linewidths=0.5)
+    if projection is not None:
+        _draw_coastlines(axes)
     axes.set(xlabel=labels[1], ylabel=labels[0])
     return axes
+
+
+LATITUDES, LONGITUDES = ("lat", "latitude"), ("lon", "longitude")
+
+
+def projection_of(field: xr.DataArray) -> Any:
+    """Return cartopy's projection for a map of latitudes and longitudes; None for others, and without cartopy."""
+    latitude, longitude = (
+        any(str(dim).lower() in names or field[dim].attrs.get("standard_name") == names[1] for names in (own,))
+        for dim, own in zip(field.dims, (LATITUDES, LONGITUDES), strict=True)
+    )
+    if not latitude or not longitude or importlib.util.find_spec("cartopy") is None:
+        return None
+    middle = float(np.mean([field[field.dims[1]].min(), field[field.dims[1]].max()]))
+    return importlib.import_module("cartopy.crs").PlateCarree(central_longitude=middle)
+
+
+def _draw_coastlines(axes: Any) -> None:
+    """Draw coastlines and ticks in degrees, if the data of Natural Earth are here or can be had."""
+    reader = importlib.import_module("cartopy.io.shapereader")
+    with suppress(OSError):  # offline
+        reader.natural_earth(resolution="110m", category="physical", name="coastline")
+        axes.coastlines(linewidth=0.5)
+    drawn = axes.gridlines(draw_labels=["left", "bottom"], linewidth=0)
+    drawn.xlabel_style = drawn.ylabel_style = {"size": "small"}
 
 
 def aspect_of(field: xr.DataArray) -> float:

@@ -22,7 +22,7 @@ from daskspectral.plot.common import (
     series_color,
     values_of,
 )
-from daskspectral.spectral import Koopman
+from daskspectral.spectral import EOF, Koopman
 from daskspectral.spectral.estimator import SpectralEstimator
 from daskspectral.spectral.summary import intervals_of
 
@@ -58,20 +58,49 @@ def spectrum(
     trusted = np.ones(k, bool) if intervals is None else estimator.trusted_[:k]
     axes = axes_of(ax)
     axes.axhline(0, color=MUTED, linewidth=0.5)
-    x, y = (values.real, values.imag) if plane else (np.arange(k), values.real)
+    number, first = getattr(estimator, "numbering", ("", 0))
+    x, y = (values.real, values.imag) if plane else (np.arange(first, first + k), values.real)
     if plane and intervals is not None:
         axes.hlines(y, *intervals[:k].T, label="95 % interval")
     elif intervals is not None:
-        _draw_errors(axes, y, estimator.held_out_[:k], intervals[:k], trusted, constant)
+        _draw_errors(axes, x, y, estimator.held_out_[:k], intervals[:k], trusted, constant)
     _draw_values(axes, x, y, trusted, constant)
     if exact is not None:
         true = np.asarray(exact)
-        at = (true.real, true.imag) if plane else (np.arange(len(true)), true)
+        at = (true.real, true.imag) if plane else (np.arange(first, first + len(true)), true)
         axes.plot(*at, "x", color=RED, label="exact")
     name = "singular value" if singular else "eigenvalue"
-    axes.set(xlabel="real part" if plane else "index", ylabel="imaginary part" if plane else name)
+    index = number if first else "index"
+    axes.set(xlabel="real part" if plane else index, ylabel="imaginary part" if plane else name)
     if not plane:
         axes.locator_params("x", integer=True)
+    legend_above(axes)
+    return axes
+
+
+def scree(model: EOF, *, ax: Axes | None = None) -> Axes:
+    """Draw the shares of the variance that modes explain, with North's error bars, and the threshold of red noise.
+
+    Bars are one standard error, λ √(2 / n) with the number of independent rows n; modes whose bars overlap
+    are mixed. Modes that are not above red noise are hollow. Raises ImportError without matplotlib, TypeError for other
+    estimators, ValueError as `EOF.significance` does.
+    """
+    check_fitted(model, EOF)
+    found = model.significance()
+    k = len(found.explained)
+    axes, x, y = axes_of(ax), np.arange(1, k + 1), 100 * found.explained
+    above = x <= found.count
+    axes.errorbar(
+        x, y, y * np.sqrt(2 / found.effective_rows), fmt="none", ecolor=BLUE, capsize=3, label="North's error"
+    )
+    axes.plot(x[above], y[above], "o", color=BLUE, markersize=5, label="above red noise")
+    axes.plot(
+        x[~above], y[~above], "o", mec=BLUE, mfc="white", markersize=5, label="not above" if k > found.count else None
+    )
+    known = np.isfinite(found.thresholds)
+    axes.step(x[known], 100 * found.thresholds[known], where="mid", color=RED, linewidth=1, label="red noise, 5 %")
+    axes.set(xlabel="mode", ylabel="share of the variance (%)", ylim=(0, None))
+    axes.locator_params("x", integer=True)
     legend_above(axes)
     return axes
 
@@ -89,6 +118,7 @@ def _draw_values(axes: Axes, x: Any, y: Array, trusted: NDArray[np.bool_], const
 
 def _draw_errors(
     axes: Axes,
+    x: Array,
     values: Array,
     held: Array,
     intervals: Array,
@@ -103,9 +133,9 @@ def _draw_errors(
     looks: tuple[dict[str, Any], ...] = ({"label": "95 % interval"}, {"linestyles": ":"})
     for some, look in zip((trusted, ~trusted), looks, strict=True):
         at = np.flatnonzero(some & ~constant)
-        axes.vlines(at, *intervals[at].T, **look)
+        axes.vlines(x[at], *intervals[at].T, **look)
     if len(known):
-        axes.plot(known, held[known], "_", color="black", markersize=9, label="held out")
+        axes.plot(x[known], held[known], "_", color="black", markersize=9, label="held out")
 
 
 def choice(estimator: Any, *, ax: Axes | None = None) -> Axes:

@@ -36,11 +36,11 @@ from daskspectral.plot.common import (
     value_label,
     values_of,
 )
-from daskspectral.plot.functions import draw_field, draw_series
+from daskspectral.plot.functions import draw_field, draw_series, fields_of, modes_above_noise
 from daskspectral.plot.views import View
 from daskspectral.regression import HermiteRegressor
 from daskspectral.spectral import Koopman
-from daskspectral.spectral.estimator import SpectralEstimator, in_the_field
+from daskspectral.spectral.estimator import SpectralEstimator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -294,15 +294,14 @@ def _patterns(model: SpectralEstimator) -> list[Section]:
     """Return the regression of the columns on the functions, as maps in the dimensions of a field."""
     if not _is_field(model):
         return []
-    try:
-        known = model.patterns_
-    except ValueError:
-        return []
-    count, pictures = min(6, len(known.single)), []
-    for name, maps in in_the_field(model, known.single[:count], ("component",)).items():
-        for i in range(count) if maps.ndim in (2, 3) else ():
-            share = f"function {i}: {100 * known.explained[i]:.3g} % of the variance"
-            pictures.append(Picture(draw_field(maps.isel(component=i)), f"Function {i} in {name}.", share))
+    sides, pictures, above = (False, True) if has_right_view(model) else (False,), [], modes_above_noise(model)
+    for i in range(min(6, len(values_of(model)))):
+        for right in sides:
+            for field in fields_of(model, [i], right):
+                if field.ndim < 3:
+                    label = value_label(model, i)
+                    axes = draw_field(field, lines=i < above)
+                    pictures.append(Picture(axes, f"{label} in {field.name}.", f"{label}, {field.name}"))
     return [Section("Patterns", (), pictures, reading="patterns")] if pictures else []
 
 

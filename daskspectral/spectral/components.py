@@ -127,8 +127,8 @@ def significance(model: Any) -> Significance:
     found = modes_of(model)
     if found is None:
         raise ValueError(
-            f"significance requires components of columns, without a rotation, of {LEAST_ROWS} or more rows without "
-            f"gaps; the fit has {model.moments_.count} rows"
+            f"significance requires components of columns, without a rotation, of {LEAST_ROWS} or more whole rows; "
+            f"the fit has {model.moments_.count} rows"
         )
     return found
 

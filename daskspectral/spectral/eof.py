@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,8 @@ from daskspectral.spectral.components import (
     rotated,
     significance,
 )
-from daskspectral.spectral.estimator import COMPONENT, Fields, SpectralEstimator, units_of_columns, with_fields
+from daskspectral.spectral.estimator import Fields, units_of_columns, with_fields
+from daskspectral.spectral.fields import FieldEstimator, square_units, with_ends
 from daskspectral.validation import check_integer
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.inexact[Any]]
 
 
-class EOF(SpectralEstimator):
+class EOF(FieldEstimator):
     """Empirical orthogonal functions of a field, its principal components: patterns, time series and variances.
 
     Rows are times and columns the places; `daskspectral.Rows` subtracts seasons and trends, and weighs by latitude.
@@ -64,11 +65,12 @@ class EOF(SpectralEstimator):
     >>> field = dsp.datasets.ocean(1200)  # months, NaN on land
     >>> rows = dsp.Rows(field, sample_dims="time", latitude="lat", anomaly="month", detrend=1, on_invalid="skip")
     >>> model = dsp.EOF(n_components=2, random_state=0).fit(rows)
-    >>> model.to_xarray().temperature_pattern.dims, model.transform(field).dims
-    (('component', 'lat', 'lon'), ('time', 'component'))
+    >>> model.to_xarray().components.dims, model.transform(field).dims
+    (('mode', 'lat', 'lon'), ('time', 'mode'))
     """
 
     operator = Covariance()
+    value_name: ClassVar[str] = "explained_variance"
 
     def __init__(
         self,
@@ -97,6 +99,17 @@ class EOF(SpectralEstimator):
         it.
         """
         return pattern_errors(self)
+
+    def mode_label(self, i: int) -> str:
+        return f"{100 * self.explained_variance_ratio_[i]:.1f} %"
+
+    def _of_values(self) -> dict[str, Any]:
+        values, ends, patterns = self.eigenvalues_, self.eigenvalue_errors_, self.patterns_
+        total = np.divide(values, patterns.explained, out=np.full(len(values), np.nan), where=patterns.explained > 0)
+        variance, share = "variance of the field along the mode", "share of the total variance"
+        found = with_ends(self.value_name, values, ends, variance, square_units(self))
+        name = f"{self.value_name}_ratio"
+        return found | with_ends(name, patterns.explained, ends / total[:, None], share, {"units": "1"})
 
     def _pattern_ends(self) -> Any:
         return np.moveaxis(self.pattern_errors_, -1, 0)
@@ -139,10 +152,10 @@ class EOF(SpectralEstimator):
         """Return complex components of rows X in the order of time, of patterns that propagate (Hilbert EOFs).
 
         Those of the analytic signal x + i H x of columns of mean 0 (Rasmusson and others 1981), along all rows at once.
-        The Dataset has by `component` (`count`, or as many as were fitted) `variance`, E |score|² of patterns of length
-        1, with `_lower` and `_upper` ends from blocks of rows, `trusted`, `explained_variance_ratio`, complex
-        `<variable>_pattern` in the units of the data, and lazy complex `score` of mean square 1: x + i H x is about Σ
-        score pattern. Raises ValueError for rows of several dimensions, for rows that are left out, for moments of a
+        The Dataset has by `mode` (`count`, or as many as were fitted) `explained_variance`, E |score|² of patterns of
+        length 1, with `_lower` and `_upper` ends from blocks of rows, `trusted`, `explained_variance_ratio`, complex
+        `components` in the units of the data, and lazy complex `scores` of mean square 1: x + i H x is about Σ scores
+        components. Raises ValueError for rows of several dimensions, for rows that are left out, for moments of a
         kernel, and for times that have gaps or do not increase.
         """
         import xarray as xr
@@ -161,14 +174,16 @@ class EOF(SpectralEstimator):
         some = slice(None, None, 2)
         raw = self.preparation_.of_directions.inverse(patterns, self.n_features_in_) * units_of_columns(self)
         found = {
-            "variance": 2 * fitted.eigenvalues_[some],
-            "variance_lower": 2 * fitted.eigenvalue_errors_[some, 0],
-            "variance_upper": 2 * fitted.eigenvalue_errors_[some, 1],
+            "explained_variance": 2 * fitted.eigenvalues_[some],
+            "explained_variance_lower": 2 * fitted.eigenvalue_errors_[some, 0],
+            "explained_variance_upper": 2 * fitted.eigenvalue_errors_[some, 1],
             "trusted": fitted.trusted_[some],
             "explained_variance_ratio": 2 * fitted.explained_variance_ratio_[some],
         }
-        variables: dict[str, Any] = {name: (COMPONENT, values) for name, values in found.items()}
-        dataset = xr.Dataset(variables, {COMPONENT: np.arange(len(patterns))})
-        output = Result("score", (len(patterns),), (COMPONENT,))
-        score = xr.DataArray(scores, dims=(ROW, COMPONENT)) if labels is None else labelled_rows(scores, output, labels)
-        return with_fields(dataset, self, [Fields("pattern", raw, (COMPONENT,))], {"score": score})
+        dim, first = self.numbering
+        variables: dict[str, Any] = {name: (dim, values) for name, values in found.items()}
+        dataset = xr.Dataset(variables, {dim: np.arange(first, first + len(patterns))})
+        output = Result("scores", (len(patterns),), (dim,))
+        score = xr.DataArray(scores, dims=(ROW, dim)) if labels is None else labelled_rows(scores, output, labels)
+        alone = layout is None or len(layout.variables) == 1
+        return with_fields(dataset, self, [Fields("components", raw, (dim,), alone=alone)], {"scores": score})

@@ -388,8 +388,8 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
             return [self.inverse_transform(each) for each in F]
         patterns = self.patterns_
         labelled = isinstance(F, loaded("xarray.DataArray"))
-        if labelled and COMPONENT in F.dims:
-            F = F.transpose(..., COMPONENT)
+        if labelled and self.numbering[0] in F.dims:
+            F = F.transpose(..., self.numbering[0])
         values: Any = F.data if labelled else F
         lazy = isinstance(values, loaded("dask.array.Array"))
         values = values if lazy else np.asarray(values)
@@ -409,7 +409,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
             found = rows(values)
         if not labelled:
             return found
-        coords = {name: c for name, c in F.coords.items() if COMPONENT not in c.dims}
+        coords = {name: c for name, c in F.coords.items() if self.numbering[0] not in c.dims}
         fields = in_the_field(self, found, F.dims[:-1], coords)
         if len(fields) == 1:
             return next(iter(fields.values()))
@@ -480,27 +480,28 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
     """The Dataset of `SpectralDecomposition.to_xarray`."""
     import xarray as xr
 
+    dim, first = estimator.numbering
     names = Attributes(estimator.solver_)
     value, values, bounds = names.value, getattr(estimator, names.values), getattr(estimator, names.errors)
     count = len(values)
     found: dict[str, Any] = {
-        value: (COMPONENT, values, {"long_name": names.kind.value}),
-        f"{value}_lower": (COMPONENT, bounds[:, 0], {"long_name": "lower end of the 95 % interval"}),
-        f"{value}_upper": (COMPONENT, bounds[:, 1], {"long_name": "upper end of the 95 % interval"}),
-        "standard_error": (COMPONENT, estimator.standard_errors_),
-        "held_out": (COMPONENT, estimator.held_out_, {"long_name": f"{value} on rows that were not fitted to"}),
-        "group": (COMPONENT, estimator.groups_, {"long_name": "values of one group cannot be told apart"}),
-        "trusted": (COMPONENT, estimator.trusted_, {"long_name": "value is trusted; of a constant always"}),
-        "constant": (COMPONENT, np.arange(count) < estimator.constants_, {"long_name": "function is a constant"}),
-        "function_error": (COMPONENT, estimator.function_errors_, {"long_name": "sine of the angle of a group"}),
+        value: (dim, values, {"long_name": names.kind.value}),
+        f"{value}_lower": (dim, bounds[:, 0], {"long_name": "lower end of the 95 % interval"}),
+        f"{value}_upper": (dim, bounds[:, 1], {"long_name": "upper end of the 95 % interval"}),
+        "standard_error": (dim, estimator.standard_errors_),
+        "held_out": (dim, estimator.held_out_, {"long_name": f"{value} on rows that were not fitted to"}),
+        "group": (dim, estimator.groups_, {"long_name": "values of one group cannot be told apart"}),
+        "trusted": (dim, estimator.trusted_, {"long_name": "value is trusted; of a constant always"}),
+        "constant": (dim, np.arange(count) < estimator.constants_, {"long_name": "function is a constant"}),
+        "function_error": (dim, estimator.function_errors_, {"long_name": "sine of the angle of a group"}),
     }
     found |= estimator._variables()
     for name in names.functions:
         side = f"basis_{name.partition('coef')[0]}function"
-        found[name.removesuffix("_")] = ((side, COMPONENT), getattr(estimator, name))
+        found[name.removesuffix("_")] = ((side, dim), getattr(estimator, name))
     dataset = xr.Dataset(
         found,
-        {COMPONENT: np.arange(count), **estimator._coordinates()},
+        {dim: np.arange(first, first + count), **estimator._coordinates()},
         attrs=plain(provenance(type(estimator).__name__, estimator._plain_params())),
     )
     if estimator.moments_.pairs is not None:
@@ -508,7 +509,7 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
         dataset["clipped_share"] = (), estimator.moments_.clipped, {"long_name": told}
     fields = _patterns(estimator) if SUMS in estimator.moments_.arrays else []
     if fields:
-        dataset["explained_variance_ratio"] = COMPONENT, estimator.patterns_.explained
+        dataset["explained_variance_ratio"] = dim, estimator.patterns_.explained
     layout: Layout | None = vars(estimator).get("layout_")
     if layout is not None and (own := layout.baseline) is not None:
         units, table = layout.units, np.asarray(own.climatology) * layout.units
@@ -526,7 +527,7 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
         parts = [
             part
             if isinstance(part, xr.DataArray)
-            else xr.DataArray(np.asarray(part), {COMPONENT: np.arange(count)}, (ROW, COMPONENT))
+            else xr.DataArray(np.asarray(part), {dim: np.arange(count)}, (ROW, dim))
             for part in (values if isinstance(values, list) else [values])
         ]
         functions["eigenfunction"] = one_after_another(parts) if isinstance(values, list) else parts[0]
@@ -546,7 +547,11 @@ def one_after_another(parts: Sequence[xr.DataArray]) -> xr.DataArray:
 
 @dataclass(frozen=True, eq=False)
 class Fields:
-    """Values (..., d) in the columns of X along leading `dims`: a variable `<name of the variable>_<kind>` of each."""
+    """Values (..., d) in the columns of X along leading `dims`: a variable `<name of the variable>_<kind>` of each.
+
+    That of the only variable is called `kind` if it is `alone`. The columns are those of a `right` view, if asked, and
+    units are those of the data with `per` behind them.
+    """
 
     kind: str
     values: Any
@@ -554,18 +559,23 @@ class Fields:
     coords: Mapping[str, Any] | None = None
     attrs: Mapping[str, Any] = field(default_factory=dict)
     long_name: str = ""
+    alone: bool = False
+    right: bool = False
+    per: str = ""
+
+    def name_of(self, variable: str) -> str:
+        """Return the name of the values in a variable of the data."""
+        return self.kind if self.alone else f"{variable}_{self.kind}"
 
 
 def _patterns(estimator: Any) -> list[Fields]:
     """The regression maps with their intervals, and the means."""
-    patterns = estimator.patterns_
+    patterns, dim = estimator.patterns_, estimator.numbering[0]
     bounds = [
-        Fields(f"pattern_{end}", values, (COMPONENT,), long_name=f"{end} end of the 95 % interval")
+        Fields(f"pattern_{end}", values, (dim,), long_name=f"{end} end of the 95 % interval")
         for end, values in zip(("lower", "upper"), estimator._pattern_ends(), strict=False)
     ]
-    maps = Fields(
-        "pattern", patterns.single, (COMPONENT,), long_name="regression of {} on each function, of variance 1"
-    )
+    maps = Fields("pattern", patterns.single, (dim,), long_name="regression of {} on each function, of variance 1")
     return [*bounds, maps, Fields("mean", patterns.mean)]
 
 
@@ -580,38 +590,51 @@ def with_fields(
     layout: Layout | None = vars(estimator).get("layout_")
     names = ["x"] if layout is None else [variable.name or "x" for variable in layout.variables]
     own = {*dataset.dims, *dataset.variables, *functions, *(dim for part in fields for dim in part.dims)}
-    taken = own | {f"{name}_{part.kind}" for name in names for part in fields}
+    taken = own | {part.name_of(name) for name in names for part in fields}
     found: dict[str, Any] = {}
     for part in fields:
-        for name, values in in_the_field(estimator, part.values, part.dims, part.coords, taken).items():
+        for name, values in in_the_field(
+            estimator, part.values, part.dims, part.coords, taken, right=part.right
+        ).items():
             said = {"long_name": part.long_name.format(name)} if part.long_name else {}
-            found[f"{name}_{part.kind}"] = values.assign_attrs(**said, **part.attrs)
+            if part.per and "units" in values.attrs:
+                said["units"] = f"{values.attrs['units']}{part.per}"
+            found[part.name_of(name)] = values.assign_attrs(**said, **part.attrs)
     for name, values in functions.items():
-        values = values.drop_vars([key for key in values.coords if COMPONENT in values[key].dims])
-        rows = free_names([name for name in (*values.dims, *values.coords) if name != COMPONENT], taken)
+        dim = estimator.numbering[0]
+        values = values.drop_vars([key for key in values.coords if dim in values[key].dims])
+        rows = free_names([name for name in (*values.dims, *values.coords) if name != dim], taken)
         found[name] = values.rename({key: new for key, new in rows.items() if key != new})
     return dataset.assign(found)
 
 
-def units_of_columns(estimator: Any) -> Any:
-    """Return what values in the columns of X are multiplied by to be in the units of the data, (d,) or 1."""
-    layout = vars(estimator).get("layout_")
+def units_of_columns(estimator: Any, right: bool = False) -> Any:
+    """Return what values in the columns of X, or of a `right` view, are multiplied by to be in its units, (d,) or 1."""
+    layout = vars(estimator).get(f"{'right_' * right}layout_")
     return 1.0 if layout is None else layout.units
 
 
 def in_the_field(
-    estimator: Any, values: Any, dims: tuple[Any, ...] = (), coords: Any = None, taken: Collection[Any] = ()
+    estimator: Any,
+    values: Any,
+    dims: tuple[Any, ...] = (),
+    coords: Any = None,
+    taken: Collection[Any] = (),
+    *,
+    right: bool = False,
 ) -> dict[str, xr.DataArray]:
     """Return values (..., d) in the columns of X as an array of each variable of the fit; of one, `x`, without labels.
 
-    Dimensions and coordinates of the data with names that are `taken`, or lead, are called x_... .
+    The columns are those of a `right` view, if asked. Dimensions and coordinates of the data with names that are
+    `taken`, or lead, are called x_... .
     """
     import xarray as xr
 
-    layout: Layout | None = vars(estimator).get("layout_")
+    side = "right_" * right
+    layout: Layout | None = vars(estimator).get(f"{side}layout_")
     if layout is not None:
         return layout.spread(values, dims, coords, taken=taken)
-    names = vars(estimator).get("columns_")
+    names = vars(estimator).get(f"{side}columns_")
     known = {"feature": np.arange(values.shape[-1])} if names is None else names.coordinates("feature")
     levels = free_names([] if names is None or names.levels is None else known, {*dims, *(coords or {}), *taken})
     own = {levels.get(key, key): value for key, value in known.items()}

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from daskspectral.basis import Landmarks
 from daskspectral.kernels import Linear
+from daskspectral.moments.autocovariance import directions_of
 from daskspectral.operators import Cross, CrossCovariance
 from daskspectral.solvers import Solving
-from daskspectral.spectral.estimator import SpectralEstimator
+from daskspectral.spectral.fields import FieldEstimator, with_ends
 
 
-class FieldPairs(SpectralEstimator):
+class FieldPairs(FieldEstimator):
     """An estimator of pairs of linear functions of two fields, with the parameters of `CCA` and `MCA`."""
 
     basis = Landmarks(Linear())
@@ -32,6 +36,12 @@ class FieldPairs(SpectralEstimator):
         self.dtype = dtype
         self.device = device
         self.random_state = random_state
+
+    def _of_values(self) -> dict[str, Any]:
+        name = self.value_name
+        found = with_ends(name, self.singular_values_, self.singular_value_errors_, f"{name} of the scores", {})
+        about = {"long_name": f"{name} of the scores on rows that were not fitted to"}
+        return {**found, f"{name}_held_out": (self.held_out_, about)}
 
 
 class CCA(FieldPairs):
@@ -68,6 +78,10 @@ class CCA(FieldPairs):
     """
 
     operator = Cross(center=True)
+    value_name: ClassVar[str] = "correlation"
+
+    def mode_label(self, i: int) -> str:
+        return f"r = {self.singular_values_[i]:.2f}, held out {self.held_out_[i]:.2f}"
 
 
 class MCA(FieldPairs):
@@ -104,3 +118,21 @@ class MCA(FieldPairs):
     """
 
     operator = CrossCovariance()
+    value_name: ClassVar[str] = "covariance"
+
+    def mode_label(self, i: int) -> str:
+        return f"{100 * self.squared_covariance_fraction_[i]:.1f} % of the squared covariance"
+
+    @property
+    def squared_covariance_fraction_(self) -> NDArray[np.floating[Any]]:
+        """The shares (k,) of the sum of squared covariances of all columns of x with all columns of y."""
+        moments = self.fitted().moments_
+        form = moments.mean("form") - np.outer(moments.mean("first"), moments.mean("right_first"))
+        sides = [directions_of(basis) for basis in (moments.basis, moments.right_basis)]
+        lengths = [np.sqrt(np.einsum("rd,rd->r", side, side)) for side in sides if side is not None]
+        total = float(np.sum((form / np.outer(*lengths)) ** 2))
+        return np.asarray(self.singular_values_**2 / total if total > 0 else 0 * self.singular_values_)
+
+    def _of_values(self) -> dict[str, Any]:
+        about = {"long_name": "share of the squared covariance", "units": "1"}
+        return {**super()._of_values(), "squared_covariance_fraction": (self.squared_covariance_fraction_, about)}

@@ -59,7 +59,7 @@ def test_means_and_trend_are_fitted_together() -> None:
     wanted = z - design @ np.linalg.lstsq(design, z)[0]
     model = fitted(data, anomaly="month", detrend=2)
     np.testing.assert_allclose(model.eigenvalues_, variances(wanted), rtol=1e-10)
-    dataset = model.to_xarray()
+    dataset = model.to_xarray(details=True)
     scaled = (data.time.values - np.datetime64(0, "D")) / np.timedelta64(1, "D") - dataset.sst_trend.centre
     scaled = scaled / dataset.sst_trend.half
     assert (scaled.min(), scaled.max()) == (-1, 1)
@@ -97,7 +97,7 @@ def test_anomalies_and_trends_are_those_of_xarray(calendar: str | None, anomaly:
     groups, model = data.groupby(f"time.{anomaly}"), fitted(data, anomaly=anomaly)
     wanted = (groups - groups.mean()).transpose("time", ...)
     np.testing.assert_allclose(model.eigenvalues_, variances(wanted), rtol=1e-11)
-    xr.testing.assert_allclose(model.to_xarray().sst_climatology.drop_attrs(), groups.mean().drop_attrs())
+    xr.testing.assert_allclose(model.to_xarray(details=True).sst_climatology.drop_attrs(), groups.mean().drop_attrs())
     trend = data - xr.polyval(data.time, data.polyfit("time", 1).polyfit_coefficients)
     model = fitted(data, detrend=1)
     np.testing.assert_allclose(model.eigenvalues_, variances(trend), rtol=1e-8)
@@ -113,7 +113,7 @@ def test_a_leap_day_that_the_fit_had_not_has_the_mean_of_the_day_before() -> Non
     rows = dsp.Rows(data.sel(time=slice("2003")), anomaly="dayofyear")
     model = dsp.EOF(6).fit(rows)
     last = data.sel(time=["2004-12-31"])
-    as_before = last - model.to_xarray().sst_climatology.sel(dayofyear=365, drop=True)
+    as_before = last - model.to_xarray(details=True).sst_climatology.sel(dayofyear=365, drop=True)
     found = model.inverse_transform(model.transform(last))
     np.testing.assert_allclose(found, as_before, atol=1e-8)
     later = fitted(data.sel(time=slice("2003")), anomaly="dayofyear").update(data)
@@ -131,7 +131,7 @@ def test_members_share_the_baseline_of_their_times(samples: tuple[str, ...]) -> 
     z, t = data.values.reshape(900, -1), np.tile(days(data), 3)
     design = np.column_stack([*(np.tile(data.time.dt.month.values, 3) == m for m in range(1, 13)), t])
     np.testing.assert_allclose(model.eigenvalues_, variances(z - design @ np.linalg.lstsq(design, z)[0]), rtol=1e-9)
-    assert model.transform(data.isel(member=1)).dims == ("time", "component")
+    assert model.transform(data.isel(member=1)).dims == ("time", "mode")
 
 
 @doubtful
@@ -142,11 +142,11 @@ def test_a_loaded_model_has_the_baseline_of_the_fit_and_an_update_keeps_it(tmp_p
     again = dsp.load(tmp_path / "model.zarr")
     found = again.transform(data)
     np.testing.assert_allclose(found[100:103], model.transform(data[100:103]), atol=1e-12)
-    np.testing.assert_array_equal(again.to_xarray(data).eigenfunction, found)
+    np.testing.assert_array_equal(again.to_xarray(data).scores, found.T)
     np.testing.assert_array_equal(model.transform(dsp.Rows(data, anomaly="month", detrend=1)), found)
-    baseline = model.to_xarray().sst_climatology
+    baseline = model.to_xarray(details=True).sst_climatology
     assert again.update(data).moments_.count == 300
-    np.testing.assert_array_equal(again.to_xarray().sst_climatology, baseline)
+    np.testing.assert_array_equal(again.to_xarray(details=True).sst_climatology, baseline)
 
 
 @doubtful

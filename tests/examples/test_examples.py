@@ -92,7 +92,7 @@ def test_the_field_of_the_pacific_by_another_package():
     _, found = example.empirical(field)
     weights = np.sqrt(np.cos(np.radians(field.latitude)).clip(0, 1))
     wanted = Eof(field.compute(), weights=weights.values[:, None], center=True, ddof=0)
-    np.testing.assert_allclose(found.eigenvalue, wanted.eigenvalues(example.COMPONENTS), rtol=1e-8)
+    np.testing.assert_allclose(found.explained_variance, wanted.eigenvalues(example.COMPONENTS), rtol=1e-8)
     np.testing.assert_allclose(found.explained_variance_ratio, wanted.varianceFraction(example.COMPONENTS), rtol=1e-8)
 
 

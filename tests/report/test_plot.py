@@ -160,6 +160,15 @@ def test_fields_are_drawn_as_maps() -> None:
     rows = dsp.Rows(field, sample_dims="time", on_invalid="skip")
     estimator = dsp.EOF(3, random_state=0).fit(rows)
     one = maps_of(estimator, field, [1])[0]
+    axes = plot.eof(estimator, 2)
+    np.testing.assert_array_equal(axes.collections[0].get_array().ravel(), np.ma.masked_invalid(one.values.ravel()))
+    assert axes.get_title() == f"EOF 2 ({100 * estimator.explained_variance_ratio_[1]:.1f} %)"
+    assert len(plot.eof(estimator, 3).collections) == 1  # no level lines of noise
+    with pytest.raises(ValueError, match=r"mode must be 1 to 3, .*got 0"):
+        plot.eof(estimator, 0)
+    shares = plot.scree(estimator)
+    assert shares.get_xlabel() == "mode"
+    assert "red noise, 5 %" in {text.get_text() for text in shares.get_legend().get_texts()}
     series = np.asarray(estimator.transform(rows))[:, 1]
     flat = values.reshape(200, -1)
     slopes = [np.polyfit(series, column, 1)[0] if np.isfinite(column).all() else np.nan for column in flat.T]

@@ -102,7 +102,7 @@ def test_a_rotation_is_of_weighted_columns_and_is_saved() -> None:
     plain = dsp.EOF(3).fit(X * root)
     found, wanted = model.rotated(2), plain.rotated(2)
     assert_close(found.eigenvalues_, wanted.eigenvalues_, 1e-9)
-    maps = found.to_xarray().t_pattern.transpose("component", "lat", "lon").to_numpy().reshape(2, 12)
+    maps = found.to_xarray().components.transpose("mode", "lat", "lon").to_numpy().reshape(2, 12)
     assert_close(maps, wanted.patterns_.maps / root, 1e-9)
     loaded = reloaded(found)
     assert_close(loaded.transform(field), found.transform(field), 1e-14)
@@ -123,9 +123,9 @@ def test_what_is_in_the_units_of_weighted_fields(standardize: bool) -> None:
     assert_close(model.patterns_.single, plain.patterns_.single * scale, 1e-9)
     assert_close(model.pattern_errors_, plain.pattern_errors_ * scale[:, None], 1e-8)
     shown, wanted = model.hilbert(field), plain.hilbert(x / scale)
-    assert_close(shown.variance.values, wanted.variance.values, 1e-9)
-    maps = wanted.x_pattern.values * scale
-    assert_close(np.abs(shown.t_pattern.values.reshape(maps.shape)), np.abs(maps), 1e-8)
+    assert_close(shown.explained_variance.values, wanted.explained_variance.values, 1e-9)
+    maps = wanted.components.values * scale
+    assert_close(np.abs(shown.components.values.reshape(maps.shape)), np.abs(maps), 1e-8)
     assert_close(model.significance().explained, plain.explained_variance_ratio_, 1e-9)
     assert model.significance().verdict == plain.significance().verdict
 
@@ -250,7 +250,7 @@ def test_intervals_of_patterns_are_a_jackknife_of_components() -> None:
     np.testing.assert_allclose((high - low)[:, used] / 2, 1.15 * scipy.special.stdtrit(5, 0.975) * errors, rtol=1e-6)
     np.testing.assert_allclose((high + low) / 2, est.patterns_.single, atol=1e-10)
     found = est.to_xarray()
-    np.testing.assert_array_equal(found["x_pattern_upper"], high)
+    np.testing.assert_allclose(found.components_error, (high - low) / 2, rtol=1e-12)
     assert np.isnan(est.rotated(2).pattern_errors_).all()
 
 
@@ -269,10 +269,13 @@ def test_complex_components_are_those_of_scipys_analytic_signal() -> None:
     weights = np.sqrt(np.cos(np.deg2rad(lat)))[:, None]
     z = scipy.signal.hilbert((field - field.mean(axis=0)) * weights, axis=0).reshape(301, -1)
     u, s, v = np.linalg.svd(z, full_matrices=False)
-    np.testing.assert_allclose(found["variance"], s[:3] ** 2 / 301, rtol=1e-10)
+    np.testing.assert_allclose(found["explained_variance"], s[:3] ** 2 / 301, rtol=1e-10)
     np.testing.assert_allclose(found["explained_variance_ratio"], s[:3] ** 2 / np.sum(s**2), rtol=1e-10)
-    assert ((found["variance_lower"] <= found["variance"]) & (found["variance"] <= found["variance_upper"])).all()
-    score, pattern = found["score"].to_numpy(), found["t_pattern"].to_numpy()
+    assert (
+        (found["explained_variance_lower"] <= found["explained_variance"])
+        & (found["explained_variance"] <= found["explained_variance_upper"])
+    ).all()
+    score, pattern = found["scores"].to_numpy(), found["components"].to_numpy()
     expected = np.einsum("nk,k,kd->nkd", u[:, :3], s[:3], v[:3]).reshape(301, 3, 3, 9) / weights
     np.testing.assert_allclose(np.einsum("nk,kij->nkij", score, pattern), expected, atol=1e-8)  # whatever the phase
     np.testing.assert_allclose(np.mean(np.abs(score) ** 2, axis=0), 1, rtol=1e-10)
@@ -304,7 +307,7 @@ def test_gaps_and_disorder_in_time_are_refused(kept: Any, framed: bool) -> None:
         with pytest.raises(ValueError, match=r"row (1|100)\b"):
             model.hilbert(x.to_pandas() if framed else x)
     whole = xr.DataArray(X, {"time": times}, ("time", "place"))
-    assert model.hilbert(whole.to_pandas() if framed else whole).sizes["component"] == 2
+    assert model.hilbert(whole.to_pandas() if framed else whole).sizes["mode"] == 2
 
 
 @pytest.mark.parametrize("share", [0.5, 0.95])
@@ -317,7 +320,7 @@ def test_a_share_of_the_variance_is_that_of_scikit_learn(share: float, standardi
     assert len(model.eigenvalues_) == wanted.n_components_
     np.testing.assert_allclose(model.explained_variance_ratio_, wanted.explained_variance_ratio_, rtol=1e-8)
     assert model.score(x) == pytest.approx(model.eigenvalues_.sum(), rel=1e-6)
-    assert model.hilbert(x).sizes["component"] == wanted.n_components_
+    assert model.hilbert(x).sizes["mode"] == wanted.n_components_
     assert reloaded(model).fit_moments(model.moments_).n_components == share
 
 

@@ -44,27 +44,27 @@ def own_names() -> list[str]:
     anomalies = fitted(field(), anomaly="month", detrend=1).to_xarray()
     names = {str(name) for dataset in [*found, anomalies] for name in (*dataset.dims, *dataset.variables)}
     words = ("x", "y", "time", "mode", "sample", "function", "fold", "lat", "variable", "lag", "part", "month", "x_x")
-    return sorted({*names, *words, "x_component", "sst_pattern", "sst_mean", "sst"})
+    return sorted({*names, *words, "x_mode", "components", "sst_mean", "sst"})
 
 
-CHOSEN = ("x", "component", "sst_pattern")
+CHOSEN = ("x", "mode", "components")
 
 
 def check(data: xr.DataArray) -> xr.Dataset:
     """The values of a model of these rows and columns, whatever they are called."""
     (plain, complex_), rows = wanted(), dsp.Rows(data)
-    model, name = fitted(data), data.name or "x"
+    model = fitted(data)
     found = model.to_xarray(rows)
-    np.testing.assert_allclose(found[f"{name}_pattern"], plain.to_xarray().x_pattern, atol=1e-9)
-    np.testing.assert_allclose(found.eigenfunction, plain.transform(V), atol=1e-9)
-    np.testing.assert_allclose(found.eigenvalue, plain.eigenvalues_, rtol=1e-9)
+    np.testing.assert_allclose(found.components, plain.to_xarray().components, atol=1e-9)
+    np.testing.assert_allclose(found.scores.transpose(..., "mode"), plain.transform(V), atol=1e-9)
+    np.testing.assert_allclose(found.explained_variance, plain.eigenvalues_, rtol=1e-9)
     xr.testing.assert_identical(model.to_xarray(data), found)
     back = model.inverse_transform(model.transform(rows))
     np.testing.assert_allclose(back, plain.inverse_transform(plain.transform(V)), atol=1e-9)
     assert back.name == data.name
     score = model.hilbert(rows)
-    np.testing.assert_allclose(score[f"{name}_pattern"], complex_.x_pattern, atol=1e-9)
-    np.testing.assert_allclose(score.score, complex_.score, atol=1e-9)
+    np.testing.assert_allclose(score.components, complex_.components, atol=1e-9)
+    np.testing.assert_allclose(score.scores, complex_.scores, atol=1e-9)
     assert model.score(rows) == pytest.approx(plain.score(V))
     return found
 
@@ -105,10 +105,10 @@ def test_stacked_dimensions_stay_stacked(rows: bool, lazy: bool) -> None:
             back = one.inverse_transform(one.transform(given))
             assert found.indexes[dim].equals(data.indexes[dim])
             assert back.indexes[dim].equals(data.indexes[dim])
-            wanted = ("component", "lat", "lon") if rows else ("component", "place")
-            assert found.sst_pattern.dims == wanted
+            wanted = ("mode", "lat", "lon") if rows else ("mode", "place")
+            assert found.components.dims == wanted
             if not rows:
-                assert found.sst_pattern.unstack("place").sel(lat=10.0, lon=2.0).dims == ("component",)
+                assert found.components.unstack("place").sel(lat=10.0, lon=2.0).dims == ("mode",)
 
 
 @pytest.mark.parametrize("name", ["coords", "$class", "a/b"])

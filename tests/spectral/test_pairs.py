@@ -94,9 +94,22 @@ def test_pairs_of_fields_have_labels_and_are_saved(kind: Any) -> None:
     model = kind(2).fit(x, y)
     again = reloaded(model)
     scores = again.transform(y, side="right")
-    assert scores.dims == ("time", "component")
+    assert scores.dims == ("time", "mode")
     np.testing.assert_array_equal(scores, model.transform(Y, side="right"))
-    assert model.to_xarray().t_pattern.dims == ("component", "lat", "lon")
+    found, name = model.to_xarray((x, y), details=True), kind.value_name
+    assert found.components1.dims == ("mode", "lat", "lon")
+    assert found.components2.dims == ("mode", "station")
+    for data, number in ((X, "1"), (Y, "2")):
+        score = found[f"scores{number}"].values
+        np.testing.assert_allclose(score.std(axis=1), 1, rtol=1e-6)
+        wanted = score @ (data - data.mean(axis=0)) / len(data)
+        np.testing.assert_allclose(found[f"components{number}"].values.reshape(2, -1), wanted, rtol=1e-6, atol=1e-9)
+    np.testing.assert_array_equal(found[f"{name}_held_out"], model.held_out_)
+    assert (found[f"{name}_lower"] <= found[name]).all()
+    if kind is dsp.MCA:
+        centered = [about_means(z, np.ones(400)) for z in (X, Y)]
+        values = np.linalg.svd(centered[0].T @ centered[1], compute_uv=False)
+        assert_close(found.squared_covariance_fraction.values, (values**2 / np.sum(values**2))[:2], 1e-9)
     repeated = kind(**model.choice_.parameters).fit(x, y)
     np.testing.assert_array_equal(repeated.singular_values_, model.singular_values_)
 

@@ -1,5 +1,6 @@
 """A model as a Dataset, and fields from values of its functions, in the dimensions and units of the data."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,15 +39,43 @@ def test_regression_maps_are_those_of_least_squares() -> None:
     model = fitted(data)
     found, scores = model.to_xarray(data), model.transform(data)
     wanted = xr.cov(scores, data, dim="time", ddof=0) / scores.var("time")
-    np.testing.assert_allclose(found.sst_pattern, wanted.transpose("component", "lat", "lon"), atol=1e-10)
-    xr.testing.assert_allclose(found.sst_mean.drop_attrs(), data.mean("time").drop_attrs())
-    assert found.sst_pattern.attrs["units"] == "degC"
-    assert np.isnan(found.sst_pattern[:, 0, :3]).all()
+    np.testing.assert_allclose(found.components, wanted.transpose("mode", "lat", "lon"), atol=1e-10)
+    more = model.to_xarray(data, details=True)
+    xr.testing.assert_allclose(more.sst_mean.drop_attrs(), data.mean("time").drop_attrs())
+    assert found.components.attrs["units"] == "degC"
+    assert np.isnan(found.components[:, 0, :3]).all()
     weights = np.cos(np.radians(data.lat))
     ratio = (weights * wanted**2).sum(("lat", "lon")) / (weights * data.var("time")).sum()
     assert_close(found.explained_variance_ratio.values, ratio.values, 1e-9)
-    for values, wanted in ((found.eigenfunction, scores), (found.trusted, model.trusted_)):
+    for values, wanted in ((found.scores.T, scores), (more.trusted, model.trusted_)):
         np.testing.assert_array_equal(values, wanted)
+
+
+def test_netcdf_has_the_names_of_xeofs_and_units(tmp_path: Path) -> None:
+    """What a script for xeofs reads, attributes of all variables, and a trend per decade."""
+    data = field()
+    decades = (data.time - data.time[0]) / np.timedelta64(1, "D") / 3652.425
+    rows = dsp.Rows(data + 2 * decades, sample_dims="time", latitude="lat", detrend=1, on_invalid="skip")
+    rows = replace(rows, data=rows.data.assign_attrs(data.attrs))
+    model = dsp.EOF(3).fit(rows)
+    model.to_xarray(rows).to_netcdf(tmp_path / "eof.nc")
+    with xr.open_dataset(tmp_path / "eof.nc") as found:
+        ends = [f"explained_variance{kind}{end}" for kind in ("", "_ratio") for end in ("", "_lower", "_upper")]
+        assert sorted(found.data_vars) == sorted([*ends, "components", "components_error", "scores", "trend"])
+        assert all("long_name" in found[name].attrs for name in found.data_vars)
+        assert all("units" in found[name].attrs for name in found.data_vars)
+        assert found.trend.attrs["units"] == "degC per decade"
+        years = (data.time - data.time[0]) / np.timedelta64(1, "D") / 3652.425
+        slope = (data + 2 * decades).assign_coords(time=years.values).polyfit("time", 1).polyfit_coefficients[0]
+        np.testing.assert_allclose(found.trend, slope, rtol=1e-6)
+        assert found.scores.dims == ("mode", "time")
+        assert found.mode.values.tolist() == [1, 2, 3]
+        first, share = found.components.sel(mode=1), found.explained_variance_ratio.sel(mode=1)
+        assert found.attrs["verdict"].rstrip(".") in repr(model)
+        weights = np.cos(np.radians(found.lat))
+        total = float((weights * first**2).sum() / found.explained_variance.sel(mode=1))
+        assert total == pytest.approx(1, rel=1e-9)
+        assert found.explained_variance_ratio_lower[0] < share < found.explained_variance_ratio_upper[0]
 
 
 def test_rows_of_a_pair_are_those_of_the_fit() -> None:
@@ -66,7 +95,7 @@ def test_fields_come_back_lazily_and_from_files(tmp_path: Any) -> None:
     lazy = model.inverse_transform(model.transform(data.chunk({"time": 40})))
     assert lazy.chunks[0] == (150,)  # small chunks are taken together
     model.transform(data.chunk({"time": 40}), out=tmp_path / "f.zarr")
-    written = model.inverse_transform(xr.open_zarr(tmp_path / "f.zarr").eigenfunction)
+    written = model.inverse_transform(xr.open_zarr(tmp_path / "f.zarr").scores)
     for found in (lazy, model.inverse_transform(model.transform(data)), written):
         assert (found.dims, found.name, found.attrs) == (data.dims, "sst", data.attrs)
         xr.testing.assert_allclose(found.compute(), data, atol=1e-9)
@@ -107,8 +136,8 @@ def test_single_missing_values_in_a_field(tmp_path: Path) -> None:
     found, wanted = model.transform(rows), whole.transform(data)
     assert np.all(np.abs(np.diag(np.corrcoef(found.T, wanted.T)[:3, 3:])) > 0.98)
     dataset = model.to_xarray(rows)
-    assert dataset.clipped_share.item() == model.moments_.clipped > 0
-    assert dataset.sst_pattern.shape == (3, 7, 8)
+    assert model.to_xarray(rows, details=True).clipped_share.item() == model.moments_.clipped > 0
+    assert dataset.components.shape == (3, 7, 8)
     gappy.to_netcdf(tmp_path / "sst.nc")
     lazy = dsp.Rows(tmp_path / "sst.nc", sample_dims="time", latitude="lat", on_invalid="pairwise")
     xr.testing.assert_allclose(reloaded(model).transform(lazy), found)

@@ -1,0 +1,206 @@
+"""Estimators of modes of fields, which are counted from 1, and their datasets, with the names that xeofs uses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from daskspectral.data.labelled import ROW
+from daskspectral.data.layout import Layout, plain
+from daskspectral.data.rows import Rows
+from daskspectral.estimators.records import provenance
+from daskspectral.estimators.summary import summary_of
+from daskspectral.moments.attributes import Attributes
+from daskspectral.moments.patterns import Patterns, patterns_of, right_patterns_of
+from daskspectral.spectral.estimator import (
+    Fields,
+    SpectralEstimator,
+    model_dataset,
+    units_of_columns,
+    with_fields,
+)
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Array = NDArray[np.floating[Any]]
+
+DAYS_PER_DECADE = 3652.425
+ENDS = ("lower", "upper")
+
+
+class FieldEstimator(SpectralEstimator):
+    """An estimator of modes of one field, or of pairs of modes of two fields."""
+
+    numbering: ClassVar[tuple[str, int]] = ("mode", 1)
+    values_name: ClassVar[str] = "scores"
+    value_name: ClassVar[str]
+    """The name of the values in labeled results."""
+
+    def _labels(self) -> dict[str, NDArray[np.inexact[Any]]]:
+        own = Attributes(self.solver_).value
+        return {name.replace(own, self.value_name): values for name, values in super()._labels().items()}
+
+    def to_xarray(self, X: Any = None, *, details: bool = False) -> xr.Dataset:
+        """Return the modes as a Dataset along `mode`, counted from 1, with the names that xeofs uses.
+
+        Variables have the dimensions, coordinates and units of the data, and a `long_name`. Of several variables, and
+        of data with a dimension `mode` of their own, names are completed (`<variable>_components`, `x_mode`). The
+        attribute `verdict` says how far the modes are known.
+
+        Parameters
+        ----------
+        X : Rows or data, optional
+            Rows at which `scores` of variance 1 are computed; of two fields a tuple, as in `fit`.
+        details : bool
+            Add means, values on rows held out, groups, the ends of intervals, climatologies, coefficients and all
+            other results.
+
+        Returns
+        -------
+        xarray.Dataset
+            Of one field `components`, what the field does where a score rises by 1, with `components_error` (half of
+            the 95 % interval), `explained_variance` and `explained_variance_ratio` with the ends of their 95 %
+            intervals, `_lower` and `_upper`, and `trend`, per decade, of rows without their trend. Of two fields
+            `components1` and `components2`, `scores1` and `scores2`, and values with their ends and `_held_out`.
+        """
+        return field_dataset(self.fitted(), X, details)
+
+    def _sides(self) -> list[Side]:
+        """Return the fields with their patterns."""
+        patterns = patterns_of(self.moments_, self.coefficients_)
+        known = patterns.in_columns(self.preparation_, self.n_features_in_, units_of_columns(self))
+        if not hasattr(self, "right_coefficients_"):
+            return [Side("", known, False)]
+        right = right_patterns_of(self.moments_, self.right_coefficients_)
+        units = units_of_columns(self, right=True)
+        other = right.in_columns(self.right_preparation_, self.n_right_features_in_, units)
+        return [Side("1", known, False), Side("2", other, True)]
+
+    def mode_label(self, i: int) -> str:
+        """Return how much mode i, counted from 0, explains, for a title."""
+        raise NotImplementedError
+
+    def _of_values(self) -> dict[str, tuple[Any, dict[str, str]]]:
+        """Return values by name along the modes, with their attributes."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """One of the fields: the number behind its names, its patterns, and whether it is the right view."""
+
+    number: str
+    patterns: Patterns
+    right: bool
+
+    @property
+    def scaled(self) -> Array:
+        """What the columns do where each score rises by one standard deviation, (k, d)."""
+        return np.asarray(self.patterns.single.real * np.sqrt(self.patterns.variances)[:, None])
+
+
+def field_dataset(model: Any, X: Any, details: bool) -> xr.Dataset:
+    """Return the Dataset of `FieldEstimator.to_xarray`."""
+    import xarray as xr
+
+    dim, first = model.numbering
+    variables = {name: (dim, values, attrs) for name, (values, attrs) in model._of_values().items()}
+    count = len(next(iter(variables.values()))[1])
+    coords = {dim: (dim, np.arange(first, first + count), {"long_name": "mode"})}
+    attrs = {**plain(provenance(type(model).__name__, model._plain_params())), "verdict": summary_of(model).verdict}
+    dataset, fields = xr.Dataset(variables, coords, attrs=attrs), []
+    for side in model._sides():
+        fields += _maps(model, side, dim, details)
+    functions = {} if X is None else _scores(model, X, dim, dataset[dim].values)
+    dataset = with_fields(dataset, model, fields, functions)
+    if not details:
+        return dataset
+    more = model_dataset(model)
+    value = Attributes(model.solver_).value
+    old = [name for name in more.data_vars if str(name).startswith(value) or "_pattern" in str(name)]
+    return dataset.merge(
+        more.drop_vars([*old, *(name for name in more.data_vars if name in dataset)]), compat="override"
+    )
+
+
+def _alone(model: Any, right: bool) -> bool:
+    layout: Layout | None = vars(model).get(f"{'right_' * right}layout_")
+    return layout is None or len(layout.variables) == 1
+
+
+def _maps(model: Any, side: Side, dim: str, details: bool) -> list[Fields]:
+    """Return the patterns of a side, with their errors and the trend."""
+    shared: dict[str, Any] = {"alone": _alone(model, side.right), "right": side.right}
+    found = [
+        Fields(
+            f"components{side.number}",
+            side.scaled,
+            (dim,),
+            long_name="{} where the score rises by one standard deviation",
+            **shared,
+        )
+    ]
+    if not side.number and len(ends := model._pattern_ends()):
+        half = Fields(
+            "components_error", (ends[1] - ends[0]) / 2, (dim,), long_name="half of the 95 % interval", **shared
+        )
+        found.append(half)
+        if details:
+            named = zip(ENDS, ends, strict=True)
+            found += [
+                Fields(f"components_{end}", v, (dim,), long_name=f"{end} end of the 95 % interval", **shared)
+                for end, v in named
+            ]
+    layout: Layout | None = vars(model).get(f"{'right_' * side.right}layout_")
+    if layout is not None and layout.baseline is not None and layout.baseline.degree:
+        own = layout.baseline
+        slope = np.asarray(own.trend)[::2].sum(axis=0) * layout.units * DAYS_PER_DECADE / own.half
+        name = f"trend{side.number}"
+        found.append(Fields(name, slope, long_name="mean trend of {} per decade", per=" per decade", **shared))
+    return found
+
+
+def _scores(model: Any, X: Any, dim: str, modes: Array) -> dict[str, xr.DataArray]:
+    """Return the scores at rows X, of two fields at those of both, (mode, rows), with what they are."""
+    import xarray as xr
+
+    rows = Rows.of(X)
+    if not hasattr(model, "right_coefficients_"):
+        parts = {"": model.transform(X)}
+    elif isinstance(rows.data, tuple) and len(rows.data) == 2:
+        first, second = (part if isinstance(part, Rows) else replace(rows, data=part) for part in rows.data)
+        parts = {"1": model.transform(first), "2": model.transform(second, side="right")}
+    else:
+        raise ValueError(f"X must be a tuple of both fields, (x, y), got {type(rows.data).__name__}")
+    found, sides = {}, {side.number: side for side in model._sides()}
+    for number, values in parts.items():
+        if not isinstance(values, xr.DataArray):
+            values = xr.DataArray(np.asarray(values), {dim: modes}, (ROW, dim))
+        about = {"long_name": "score, of variance 1 in the fit", "units": "1"}
+        if model.solver_.by_norm and model.solver_.two_sided:  # others have variance 1
+            spread = np.sqrt(sides[number].patterns.variances)
+            values = values / xr.DataArray(np.where(spread > 0, spread, 1), dims=dim)
+        found[f"scores{number}"] = values.transpose(dim, ...).assign_attrs(about)
+    return found
+
+
+def square_units(model: Any) -> dict[str, str]:
+    """Return the units of variances of the columns, if these have one, as attributes."""
+    layout: Layout | None = vars(model).get("layout_")
+    if model.preparation_.scale is not None:
+        return {"units": "1"}
+    units = {str(v.attrs.get("units", "")) for v in layout.variables} if layout is not None else {""}
+    unit = units.pop() if len(units) == 1 else ""
+    return {"units": f"{unit}^2"} if unit else {}
+
+
+def with_ends(name: str, values: Array, ends: Array, long_name: str, units: dict[str, str]) -> dict[str, Any]:
+    """Return values and the ends (k, 2) of their 95 % intervals by name, with attributes."""
+    found = {name: (values, {"long_name": long_name, **units})}
+    for end, column in zip(ENDS, ends.T, strict=True):
+        found[f"{name}_{end}"] = column, {"long_name": f"{end} end of the 95 % interval of the {long_name}", **units}
+    return found
