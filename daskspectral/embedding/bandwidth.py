@@ -5,7 +5,7 @@
     "median"     the median distance of two rows
     a number     in the units of X, or of its standardised columns
 
-No choice sees labels.
+The "auto" of `DiffusionMap` is `neighbor_bandwidth`. No choice sees labels.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import pdist, squareform
 
 from daskspectral.data.source import Source
-from daskspectral.embedding.diffusion_functions import joining_bandwidth
+from daskspectral.embedding.diffusion_functions import joining_bandwidth, neighbor_scale
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.errors import TrustWarning, warn_user
 from daskspectral.landmarks import median_of_distinct
@@ -54,7 +54,29 @@ def chosen_bandwidth(source: Source, bandwidth: str | float, random_state: Any) 
     if not isinstance(bandwidth, str):
         return float(bandwidth)
     rng = np.random.default_rng(random_state)
-    points = draw_rows(source, SAMPLE, rng)[1]
+    points, unit = _sample(source, SAMPLE, rng)
+    if bandwidth == "median":
+        found = median_of_distinct(points, rng)
+    else:
+        found = unit * joining_bandwidth(squareform(pdist(points / unit, "sqeuclidean")))
+    logger.info("bandwidth %.6g, by %r on %d rows", found, bandwidth, len(points))
+    return found
+
+
+def neighbor_bandwidth(source: Source, n_components: int, random_state: Any) -> float:
+    """The "auto" of `DiffusionMap`: the scale of neighbors among 2000 rows, widened while outliers come first.
+
+    Raises as `chosen_bandwidth`.
+    """
+    points, unit = _sample(source, 2 * SAMPLE, np.random.default_rng(random_state))
+    found = unit * neighbor_scale((points - points[0]) / unit, n_components)
+    logger.info("bandwidth %.6g, by the distances of neighbors among %d rows", found, len(points))
+    return found
+
+
+def _sample(source: Source, size: int, rng: np.random.Generator) -> tuple[Array, float]:
+    """Rows that are not all equal, and a unit in which squares of their distances stay in range."""
+    points = draw_rows(source, size, rng)[1]
     if not len(points):
         raise ValueError(f"no rows are left: every row is invalid. {source.remedy(1.0)}")
     if (points == points[0]).all():
@@ -62,13 +84,7 @@ def chosen_bandwidth(source: Source, bandwidth: str | float, random_state: Any) 
             f"expected rows that differ, received {len(points)} that are all {points[0].tolist()}: no bandwidth can be "
             "chosen; choose other columns or rows, or give a number"
         )
-    if bandwidth == "median":
-        found = median_of_distinct(points, rng)
-    else:
-        unit = float(np.abs(points - points[0]).max())  # squares of distances stay in range
-        found = unit * joining_bandwidth(squareform(pdist(points / unit, "sqeuclidean")))
-    logger.info("bandwidth %.6g, by %r on %d rows", found, bandwidth, len(points))
-    return found
+    return points, float(np.abs(points - points[0]).max())
 
 
 def advise_units(source: Source, remedy: str) -> None:

@@ -17,13 +17,23 @@ from daskspectral.choosing.landmarks import FitSample, of_kernel
 from daskspectral.data.frames import is_frame
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source
-from daskspectral.embedding.bandwidth import SCALED, advise_units, check_bandwidth, chosen_bandwidth
+from daskspectral.embedding.bandwidth import (
+    SCALED,
+    advise_units,
+    check_bandwidth,
+    chosen_bandwidth,
+    neighbor_bandwidth,
+)
 from daskspectral.embedding.diffusion_functions import (
+    FEW,
     LEAST_EIGENVALUE,
     DiffusionFunctions,
+    exact_map,
     landmark_features,
     landmark_map,
     landmark_sums,
+    rest_on_few,
+    rows_of_coordinates,
     with_sums,
 )
 from daskspectral.embedding.extension import Coordinates
@@ -32,7 +42,7 @@ from daskspectral.embedding.points import check_masses, points_in_memory
 from daskspectral.embedding.summary import kernel_matrix
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.memory import check_memory, local_threads, predict_memory
-from daskspectral.errors import RankWarning, warn_user
+from daskspectral.errors import Rank, RankWarning, TrustWarning, warn_user
 from daskspectral.estimators.summary import values_columns
 from daskspectral.estimators.table import RunContext, open_table
 from daskspectral.estimators.transformer import Transformer
@@ -60,8 +70,9 @@ class DiffusionMap(Transformer):
     Parameters
     ----------
     bandwidth : {"auto", "median"} or number
-        In the units of X, or how it is chosen, as in `SDPEmbedding`. Where the landmarks do not cover the points at the
-        bandwidth of "auto", it is widened, by factors of √2, until they do.
+        In the units of X. "auto" is the median distance of a row to its 10th neighbor among up to 2000 rows, doubled
+        while a coordinate rests on fewer than 1 % of them, and widened by factors of √2 while landmarks do not cover
+        the rows. "median" is the median distance of two rows.
     n_components : int
         Number of coordinates.
     method : {"auto", "exact", "lowrank"}
@@ -84,6 +95,7 @@ class DiffusionMap(Transformer):
     ----------
     embedding_ : (n, k) coordinates of the rows of the fit; each column's entry of largest magnitude is positive
     spectrum_ : (k,) eigenvalues of A_bar, descending, all below 1
+    row_shares_ : (k,) share of the rows that each coordinate rests on, (sum ψ²)² / (n sum ψ⁴); a warning says below 1 %
     bandwidth_ : float, the bandwidth taken
     method_ : {"exact", "lowrank"}, the method taken
     functions_ : the coordinates as functions of points
@@ -103,7 +115,15 @@ class DiffusionMap(Transformer):
     True
     """
 
-    fitted_attributes = ("embedding_", "spectrum_", "bandwidth_", "method_", "functions_", "n_features_in_")
+    fitted_attributes = (
+        "embedding_",
+        "spectrum_",
+        "row_shares_",
+        "bandwidth_",
+        "method_",
+        "functions_",
+        "n_features_in_",
+    )
     _parts: ClassVar = {"landmarks": partial(Landmarks, method="cholesky")}
 
     def __init__(
@@ -158,7 +178,10 @@ class DiffusionMap(Transformer):
         if method == "lowrank":
             self._check_landmarks(source)
         solve = partial(self._solved, exact=method == "exact")
-        self.bandwidth_ = chosen_bandwidth(source, self.bandwidth, self.random_state)
+        if self.bandwidth == "auto":
+            self.bandwidth_ = neighbor_bandwidth(source, self.n_components, self.random_state)
+        else:
+            self.bandwidth_ = chosen_bandwidth(source, self.bandwidth, self.random_state)
         advise_units(source, SCALED)
         while True:
             try:
@@ -178,7 +201,19 @@ class DiffusionMap(Transformer):
         assert embedding is not None
         signs = positive(embedding)
         self.embedding_, self.functions_ = embedding * signs, replace(functions, weights=functions.weights * signs)
-        self.spectrum_, self.method_ = values, method
+        self.spectrum_, self.method_, self.row_shares_ = values, method, rows_of_coordinates(embedding)
+        self._advise_few(len(embedding))
+
+    def _advise_few(self, n: int) -> None:
+        """Warn of coordinates that rest on few rows."""
+        if len(few := np.flatnonzero(rest_on_few(self.row_shares_, n))):
+            rows = max(1, round(n * self.row_shares_[few[0]]))
+            warn_user(
+                f"coordinate {few[0]} rests on {rows} of {n} rows, outliers or a "
+                "group that small: leave them out, widen the bandwidth, or take SpectralClustering",
+                TrustWarning,
+                Rank.DATA,
+            )
 
     def _of_fit(self, X: Any, **options: Any) -> Any:
         """`embedding_` for numpy, other containers in their own kind."""
@@ -203,12 +238,15 @@ class DiffusionMap(Transformer):
             points = points_in_memory(source)[0]
             if len(points) <= self.n_components:
                 raise ValueError(f"n_components={self.n_components} needs more than the {len(points)} valid rows of X")
-            check_masses(self.bandwidth_, kernel.values(points, points).sum(axis=1))
-        else:
-            wanted = self._wanted_landmarks(kernel)
-            at_most = wanted.method == "cholesky"  # fewer span the kernel
-            rng = np.random.default_rng(self.random_state)
-            points = wanted.build(FitSample(source, at_most=at_most), rng).landmarks
+            gram = kernel.values(points, points)
+            check_masses(self.bandwidth_, gram.sum(axis=1))
+            return exact_map(
+                kernel, points, gram, self.n_components, alpha=self.alpha, time=self.time, symmetric=self.symmetric
+            )
+        wanted = self._wanted_landmarks(kernel)
+        at_most = wanted.method == "cholesky"  # fewer span the kernel
+        rng = np.random.default_rng(self.random_state)
+        points = wanted.build(FitSample(source, at_most=at_most), rng).landmarks
         functions = landmark_features(kernel, points, self.alpha)
         steps = ("first", "second", "gram") if self.alpha else ("first", "gram")
         for step in steps:
@@ -266,7 +304,11 @@ class DiffusionMap(Transformer):
             "rank": len(self.spectrum_),
         }
         verdict = f"{len(self.spectrum_)} diffusion coordinates, without error bars"
-        return {"verdict": verdict, "facts": facts, "columns": values_columns("eigenvalue", self.spectrum_)}
+        if len(few := np.flatnonzero(self.row_shares_ < FEW)):
+            verdict += f"; {len(few)} rest on fewer than {100 * FEW:g} % of the rows"
+        columns = values_columns("eigenvalue", self.spectrum_)
+        columns.append(["share of rows", *(f"{share:.2g}" for share in self.row_shares_)])
+        return {"verdict": verdict, "facts": facts, "columns": columns}
 
 
 def _run(source: Source, functions: DiffusionFunctions, description: str) -> Run:

@@ -6,12 +6,13 @@ and Lafon 2006). Its eigenvector v0 = √(m / sum m), of eigenvalue 1, is remove
 alpha = 0 is equation (1.2) of Fanuel et al. 2022.
 
 Everything is a function of features ψ(x) = Wᵀ k(Y, x) for landmarks Y, where W Wᵀ is the pseudo-inverse of K_YY and K
-is replaced by ψᵀ ψ, which is K if all points are landmarks. The bandwidth follows from the spectrum that it gives some
-points: how well it joins them.
+is replaced by ψᵀ ψ; of an exact map, whose landmarks are all points, the features are k(Y, x) themselves. The bandwidth
+follows from distances of neighbors, or from the spectrum that it gives some points: how well it joins them.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -19,6 +20,8 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
+from scipy.spatial import KDTree
+from scipy.spatial.distance import pdist, squareform
 
 from daskspectral.embedding.problems import CUT
 from daskspectral.kernels import Kernel
@@ -30,8 +33,11 @@ Array = NDArray[np.floating[Any]]
 COVERED = 0.1  # the least share of k(x, x) = 1, and of a degree, that landmarks must reproduce at the points of a fit
 LEAST_EIGENVALUE = 1e-10  # below it, beside the eigenvalue 1, an eigenvector is rounding
 _DIGITS = 1e-6  # a degree below this share of the norms whose product it is has lost its digits
+NEIGHBORS = 10  # whose distance is the scale
 MODES = 10  # nontrivial modes, the last of which decides
 JOINED = 0.9  # its eigenvalue: a walk leaves a group with a probability of a tenth a step
+FEW = 0.01  # of the rows: a coordinate that rests on fewer is one of outliers
+_ROWS = 3  # or on fewer than these, of 30 or more
 _HALVINGS = 6  # of an octave: to 1 %
 _BLOCK_ENTRIES = 1 << 21
 
@@ -52,7 +58,8 @@ def point_blocks(x: Array, count: int) -> Iterator[tuple[slice, Array, NDArray[n
 class DiffusionFunctions(Registered):
     """The coordinates x -> λ^t ψ(x) of a diffusion map, by Nystrom's formula; on points of the fit, their own.
 
-    The features g (c, q) of a block are Wᵀ k(Y, x) with `whitening` W (p, q) and landmarks Y = `points` (p, d). From
+    The features g (c, q) of a block are Wᵀ k(Y, x) with `whitening` W (p, q), k(Y, x) without it, and landmarks
+    Y = `points` (p, d). From
     them q(x) = g.first, m(x) = g.second / q(x)^alpha, and the
     coordinates g weights / (q(x)^alpha √(m(x))), (c, k). With `mass` = sum m these are divided by √(m(x) / mass)
     once more, which makes them eigenfunctions of the Markov operator.
@@ -61,7 +68,7 @@ class DiffusionFunctions(Registered):
     expects: ClassVar = {"kernel": Kernel}
     kernel: Kernel
     points: Array
-    whitening: Array
+    whitening: Array | None
     first: Array
     second: Array
     weights: Array
@@ -75,7 +82,8 @@ class DiffusionFunctions(Registered):
 
     def features(self, x: Array) -> Array:
         """g (c, q) at a block x (c, d)."""
-        return np.asarray(self.kernel.values(x, self.points).T @ self.whitening)
+        values = self.kernel.values(x, self.points).T
+        return np.asarray(values if self.whitening is None else values @ self.whitening)
 
     def __call__(self, x: Array) -> Array:
         """The coordinates at x (c, d), (c, k); NaN where a degree vanishes beside rounding (or x is not finite)."""
@@ -168,6 +176,74 @@ def _leading(values: Array, vectors: Array, count: int) -> tuple[Array, Array]:
     """The `count` largest values and their vectors, from the largest down, without values that are rounding."""
     kept = np.argsort(-values, kind="stable")[: min(count, np.count_nonzero(values > LEAST_EIGENVALUE))]
     return values[kept], vectors[:, kept]
+
+
+def exact_map(
+    kernel: Kernel,
+    points: Array,
+    gram: Array,
+    count: int,
+    *,
+    alpha: float = 0.0,
+    time: float = 1.0,
+    symmetric: bool = True,
+) -> tuple[Array, DiffusionFunctions]:
+    """The `count` leading eigenvalues of A_bar (k,), and the coordinates, for all points and their kernel (n, n)."""
+    first = np.ones(len(points))
+    second = gram.sum(axis=1) ** -alpha
+    m = second * (gram @ second)
+    root = np.sqrt(m)
+    scale = second / root
+    values, vectors = leading_pairs(scale[:, None] * gram * scale, root / np.linalg.norm(root), count)
+    weights = scale[:, None] * vectors * values ** (time - 1)
+    mass = None if symmetric else float(m.sum())
+    return values, DiffusionFunctions(kernel, points, None, first, second, weights, alpha, mass)
+
+
+def leading_pairs(matrix: Array, trivial: Array, count: int) -> tuple[Array, Array]:
+    """The `count` leading eigenvalues (k,) and eigenvectors (n, k) of A_bar, from the matrix A and v0."""
+    n, count = len(matrix), min(count, len(matrix))
+    deflated = symmetric_part(matrix - np.outer(trivial, trivial))
+    values, vectors = scipy.linalg.eigh(deflated, subset_by_index=[n - count, n - 1])
+    if np.abs(vectors.T @ vectors - np.eye(count)).max() > _DIGITS:  # LAPACK misses some of a cluster's
+        values, vectors = eigh(deflated)
+    return _leading(values, vectors, count)
+
+
+def rows_of_coordinates(coordinates: Array) -> Array:
+    """The shares (k,) of n rows that coordinates (n, k) rest on, (sum ψ²)² / (n sum ψ⁴); m / n for an indicator."""
+    squares = np.square(np.nan_to_num(coordinates / np.nanmax(np.abs(coordinates), axis=0)))
+    valid = np.count_nonzero(np.isfinite(coordinates).all(axis=1))
+    return np.asarray(squares.sum(axis=0) ** 2 / (valid * np.square(squares).sum(axis=0)))
+
+
+def rest_on_few(shares: Array, n: int) -> NDArray[np.bool_]:
+    """Which coordinates rest on fewer than 1 % of n rows, by their shares, or on fewer than three."""
+    return np.asarray(shares < max(FEW, min(_ROWS / n, 0.1)))
+
+
+def neighbor_scale(points: Array, count: int) -> float:
+    """The median distance of points to their 10th neighbor, doubled while outliers come first.
+
+    These are the `count` coordinates that rest on few of the points. Where no bandwidth up to four times the median
+    distance is wide enough, the scale is that of neighbors. Copies of a point count once, and of fewer than 50 points
+    a fifth of their number takes the place of ten. Raises ValueError where all points are equal.
+    """
+    distinct = np.unique(points, axis=0)
+    if len(distinct) < 2:
+        raise ValueError("expected points that differ, received equal ones, which no bandwidth tells apart")
+    number = min(NEIGHBORS, max(1, len(distinct) // 5))
+    scale = h = float(np.median(KDTree(distinct).query(distinct, [number + 1])[0]))
+    squares = squareform(pdist(points, "sqeuclidean"))
+    widest = 4 * math.sqrt(np.median(squares[squares > 0]))
+    while h < widest:
+        k = np.exp(-squares / h**2)
+        root = np.sqrt(k.sum(axis=1))
+        vectors = leading_pairs(k / root / root[:, None], root / np.linalg.norm(root), count)[1]
+        if not rest_on_few(rows_of_coordinates(vectors), len(points)).any():
+            return h
+        h *= 2
+    return scale
 
 
 def joining_bandwidth(squares: Array) -> float:
