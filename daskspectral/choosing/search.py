@@ -443,7 +443,8 @@ class Cells(CandidateFamily):
     name = "cells"
 
     def takes(self, wanted: SearchSpace, dimension: int, periods: Periods | None) -> bool:
-        return periods is None and wanted.judge.solver.two_sided
+        judge = wanted.operator.validation_operator
+        return periods is None and judge is not None and judge.solver.two_sided
 
     def best(
         self, search: LandmarkSearch, splits: Sequence[Split], periods: Periods | None, rng: np.random.Generator
@@ -513,7 +514,7 @@ def decide(source: Source, wanted: SearchSpace, rng: np.random.Generator) -> Sel
     """
     operator = wanted.operator
     periods = wanted.left.periods_in(source, operator) if wanted.alone else None
-    pilot = Pilot.draw(source, wanted.judge, rng, blocks=source.lagged is not None)
+    pilot = Pilot.draw(source, operator.validation_operator or operator, rng, blocks=source.lagged is not None)
     advise_copies(pilot.raw["x"], source)
     if pilot.repeated is not None:
         warn_user(

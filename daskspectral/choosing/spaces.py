@@ -224,11 +224,6 @@ class SearchSpace:
         return (self.left,) if self.right is None else (self.left, self.right)
 
     @property
-    def judge(self) -> Operator:
-        """The operator by which solutions are compared, or itself."""
-        return self.operator.validation_operator or self.operator
-
-    @property
     def alone(self) -> bool:
         """Whether nothing of the functions is given, so that those of other kinds may take part."""
         own = self.left.landmarks

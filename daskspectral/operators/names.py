@@ -107,12 +107,7 @@ def _flagged(name: str, make: Callable[..., Operator], flag: str) -> Callable[..
     return made
 
 
-def _transfer(
-    word: str | None = None,
-    solver: str = "singular",
-    *,
-    lag: Any = None,
-) -> Operator:
+def _transfer(word: str | None = None, solver: str = "singular", *, lag: Any = None) -> Operator:
     reversible = solver == "reversible"
     options: Any = {"solver": None if reversible else solver, "reversible": reversible}
     if word is not None and lag is not None:

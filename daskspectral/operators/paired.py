@@ -72,7 +72,7 @@ class Cross(Operator):
 
     @property
     def validation_operator(self) -> Operator | None:
-        return replace(self, center=True)
+        return replace(self, center=True) if self.solver.compares(0) else None
 
 
 @dataclass(frozen=True)
@@ -97,8 +97,6 @@ class CrossCovariance(Cross):
     takes_gaps = False
 
     solver = NormConstrainedSVD()
-
-    validation_operator = None
 
 
 @dataclass(frozen=True)
