@@ -49,7 +49,7 @@ class Penalised(Parameterised):
 
     def resolved(self, chosen: Given) -> float | Given:
         """c: the given one, or the one that was `chosen` for "auto"."""
-        return chosen if isinstance(self.penalty, str) else float(self.penalty)
+        return chosen if self.penalty == "auto" else float(self.penalty)
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,10 @@ Each raises `ParameterError`, which names the parameter, and returns the value i
 from __future__ import annotations
 
 import math
+import os
 import sys
-from collections.abc import Iterable
-from typing import Any, TypeVar
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -23,6 +24,31 @@ def is_number(value: object) -> bool:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.integer, np.floating)):
         return False
     return math.isfinite(value)
+
+
+def is_word(value: object, *words: str) -> bool:
+    """Return whether the value is one of the words."""
+    return isinstance(value, str) and value in words
+
+
+def is_path(value: object) -> TypeGuard[str | os.PathLike[str]]:
+    """Return whether the value is a path or a URL."""
+    return isinstance(value, (str, os.PathLike))
+
+
+def is_sequence(value: object) -> TypeGuard[Sequence[Any]]:
+    """Return whether the value is a list or a tuple."""
+    return isinstance(value, (list, tuple))
+
+
+def is_data_array(value: object) -> bool:
+    """Return whether the value is an xarray.DataArray."""
+    return isinstance(value, loaded("xarray.DataArray"))
+
+
+def is_dask_array(value: object) -> bool:
+    """Return whether the value is a dask array."""
+    return isinstance(value, loaded("dask.array.Array"))
 
 
 def check_integer(name: str, value: Any, least: int = 1, most: int | None = None) -> int:

@@ -19,6 +19,7 @@ from daskspectral.devices import filled
 from daskspectral.errors import ParameterError
 from daskspectral.forms import Atom
 from daskspectral.manifolds.product import slices_of
+from daskspectral.validation import is_sequence
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class Concatenated(Basis):
 
     def __post_init__(self) -> None:
         bases: Any = self.bases
-        good = isinstance(bases, (tuple, list)) and bases and all(isinstance(b, Basis) for b in bases)
+        good = is_sequence(bases) and bases and all(isinstance(b, Basis) for b in bases)
         if not good or len({b.dimension for b in bases}) > 1:
             raise ParameterError("bases", "a tuple of daskspectral's bases of functions of the same variables", bases)
         self._set(bases=tuple(bases))

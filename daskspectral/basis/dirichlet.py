@@ -14,7 +14,6 @@ from daskspectral.basis.base import Array, Basis
 from daskspectral.basis.boundary import Boundary
 from daskspectral.basis.evaluation import VALUE, Block, ConcatenatedEvaluation, Evaluation, kept
 from daskspectral.basis.landmark import LandmarkBasis
-from daskspectral.basis.network import NeuralBasis
 from daskspectral.basis.nystrom import Landmarks
 from daskspectral.basis.recipe import BasisRecipe, Sample
 from daskspectral.forms import Atom, Field
@@ -57,7 +56,7 @@ class DirichletBasis(Parameterised, BasisRecipe):
     def __post_init__(self) -> None:
         check_type("basis", self.basis, BasisRecipe, "one of daskspectral.basis")
         check_type("boundary", self.boundary, Boundary, "such as daskspectral.basis.BoxBoundary(lower, upper)")
-        if isinstance(self.basis, NeuralBasis):
+        if self.basis.trained:
             raise ValueError("networks are trained without a boundary function: give DirichletBasis a trained basis_")
         if isinstance(self.basis, Basis):
             DirichletFunctions(self.basis, self.boundary)  # raises an error if they do not suit each other

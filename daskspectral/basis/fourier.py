@@ -19,7 +19,7 @@ from daskspectral.kernels import Gaussian, Kernel
 from daskspectral.kernels.base import number
 from daskspectral.kernels.radial import HalfIntegerBessel
 from daskspectral.modes.frequencies import MOST_WAVES, Frequencies
-from daskspectral.validation import POSITIVE, check_integer, check_number, check_type
+from daskspectral.validation import POSITIVE, check_integer, check_number, check_type, is_sequence
 from daskspectral.workspace import Workspace
 
 PANEL_BYTES = 1 << 17  # of one of the two buffers of angles
@@ -139,12 +139,12 @@ class TrigonometricBasis(Basis):
 
     def __post_init__(self) -> None:
         periods: Any = self.periods
-        if not isinstance(periods, (tuple, list)) or not periods:
+        if not is_sequence(periods) or not periods:
             raise ValueError(f"periods has the period of each column, such as (360.0, 360.0); it is {periods!r}")
         periods = tuple(check_number("periods", period, POSITIVE) for period in periods)
         self._set(periods=periods, degree=check_integer("degree", self.degree))
         if self.m is not None:
-            orders = tuple(self.m) if isinstance(self.m, (tuple, list)) else (self.m,) * len(periods)
+            orders = tuple(self.m) if is_sequence(self.m) else (self.m,) * len(periods)
             if len(orders) != len(periods):
                 raise ValueError(
                     f"m and periods have an entry for each column; they have {len(orders)}, {len(periods)}"

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import scipy.linalg
@@ -20,7 +20,7 @@ from daskspectral.basis.base import Array, Basis, Translation
 from daskspectral.basis.evaluation import Block, Evaluation, kept
 from daskspectral.devices import HOST, Device, filled, largest
 from daskspectral.forms import Atom
-from daskspectral.kernels import Kernel, Linear, Mahalanobis, Periodic, ProfileKernel
+from daskspectral.kernels import Kernel, Linear, Mahalanobis, ProfileKernel
 from daskspectral.kernels.base import MultiIndex, of_distances, of_products, unit_index
 from daskspectral.kernels.embedded import EmbeddedKernel
 from daskspectral.kernels.geometry import clean_distances
@@ -101,7 +101,7 @@ class LandmarkBasis(Basis):
 
     @property
     def periodic(self) -> bool:
-        return isinstance(self.kernel, Periodic)
+        return self.kernel.flat is not self.kernel
 
     @property
     def landmark_parts(self) -> tuple[LandmarkBasis, ...]:
@@ -186,8 +186,7 @@ class LandmarkBasis(Basis):
     @cached_property
     def metric(self) -> LandmarkBasis:
         """For a kernel in a metric: landmarks y A Aᵀ, but for a rotation, whose products are those of its gradients."""
-        kernel = self.kernel
-        assert isinstance(kernel, Mahalanobis)
+        kernel: Any = self.kernel
         return self._of(kernel.inner, self.embedded.landmarks @ np.asarray(kernel.rotated, like=self.landmarks))
 
     def _of(self, kernel: Kernel, landmarks: Array) -> LandmarkBasis:
@@ -380,8 +379,7 @@ class _EmbeddedEvaluation(_LandmarkEvaluation):
 
     def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool):
         super().__init__(basis, block, gradient)
-        kernel = basis.kernel
-        assert isinstance(kernel, EmbeddedKernel)
+        kernel: Any = basis.kernel
         self.kernel, self.points = kernel, kernel.embedded(block.x - basis.centre)
         there = replace(block, fields={block.points: self.points})
         self.there = _family(kernel.inner)(basis.embedded, there, gradient)
@@ -389,9 +387,7 @@ class _EmbeddedEvaluation(_LandmarkEvaluation):
 
     def weighted_distances(self) -> Array:
         """s o T for a kernel in a metric M = A Aᵀ, with s = |(x - y) M|²; of a Gaussian times its rate."""
-        assert isinstance(self.kernel, Mahalanobis)
-        assert isinstance(self.there, _RadialEvaluation)
-        basis, there = self.basis.metric, self.there
+        basis, there = self.basis.metric, cast(_RadialEvaluation, self.there)
         points = self.points @ np.asarray(self.kernel.rotated, like=self.points) - basis.centre
         left, right = basis.distance_factors(points, self.block.dtype)
         left, t = basis.rate * left, there.q if there.t is None else there.t

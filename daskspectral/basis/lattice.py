@@ -26,7 +26,7 @@ from daskspectral.basis.fourier import Waves
 from daskspectral.basis.recipe import BasisRecipe, OpenKernel, Periods, Sample
 from daskspectral.devices import HOST, Device
 from daskspectral.forms import Atom, Forms, Functionals
-from daskspectral.kernels import Gaussian, Kernel, Periodic, Scaled, Sum, of_distances
+from daskspectral.kernels import Gaussian, Kernel, Scaled, Sum, of_distances
 from daskspectral.kernels.base import number
 from daskspectral.kernels.radial import HalfIntegerBessel
 from daskspectral.modes.frequencies import Frequencies
@@ -119,7 +119,7 @@ class FourierBasis(OpenKernel, BasisRecipe):
         check_option("method", self.method, (None, *METHODS))
         check_number("eps", self.eps, "[1e-14, 1e-3]")
         self._name_kernel()
-        if not isinstance(self.kernel, str):
+        if self.kernel != "auto":
             check_stationary(self.kernel)
         lengths = {len(part) for part in (self.box, self.periods, self.n_frequencies) if isinstance(part, tuple)}
         if len(lengths) > 1:
@@ -364,14 +364,14 @@ def prior_weights(kernel: Kernel, lattice: FourierLattice) -> Array:
     f = Σ_k a_k φ_k with the squared norm Σ_k a_k² / S_k² then has the reproducing kernel k, made periodic, over
     its value at 0. Raises TypeError for a kernel that is no function of x - y.
     """
-    found = _density(_plain(kernel), lattice)
+    found = _density(kernel.flat, lattice)
     found = np.maximum(found, LEAST * found.max())
     return np.asarray(found / found.sum())
 
 
 def check_stationary(kernel: Any) -> None:
     """Raise TypeError for a kernel that is no function of x - y, ValueError for a scale that is a median distance."""
-    if not of_distances(_plain(kernel)):
+    if not of_distances(kernel.flat):
         raise TypeError(
             "the kernel of a Fourier lattice is the prior of its coefficients, and a function of |x - y|, such as "
             f"Matern(1.5, scale) or Gaussian(scale); got {kernel!r}"
@@ -381,11 +381,6 @@ def check_stationary(kernel: Any) -> None:
             f"a Fourier lattice takes no median of distances between rows: give the scale of {kernel!r} as a number, "
             "or 'auto', which is chosen after the pass"
         )
-
-
-def _plain(kernel: Kernel) -> Kernel:
-    """The kernel before it was made periodic, which the lattice does by itself."""
-    return kernel.kernel if isinstance(kernel, Periodic) else kernel
 
 
 def _density(kernel: Kernel, lattice: FourierLattice) -> Array:

@@ -17,7 +17,7 @@ from daskspectral.basis.evaluation import Block, Evaluation
 from daskspectral.devices import largest
 from daskspectral.forms import Atom
 from daskspectral.kernels.base import MultiIndex, unit_index
-from daskspectral.validation import POSITIVE, check_flag, check_integer, check_number
+from daskspectral.validation import POSITIVE, check_flag, check_integer, check_number, is_sequence
 
 MOST_STEPS = 30  # powers of two by which the highest powers of columns may differ from 1
 
@@ -51,7 +51,7 @@ class MonomialBasis(Basis):
         self._set(d=check_integer("d", self.d), degree=check_integer("degree", self.degree))
         check_flag("constant", self.constant)
         given: Any = self.scale
-        if isinstance(given, (tuple, list)):
+        if is_sequence(given):
             if len(given) != self.d:
                 raise ValueError(f"scale of MonomialBasis has one length for each of {self.d} columns; got {given!r}")
             scale: Any = tuple(check_number("scale", one, POSITIVE) for one in given)

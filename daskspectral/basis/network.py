@@ -91,6 +91,8 @@ class NeuralBasis(Parameterised, BasisRecipe):
     (4, 2, (4, 5))
     """
 
+    trained = True
+
     hidden: tuple[int, ...] = (96, 96, 96)
     features: str = "hidden"
     activation: str = "tanh"

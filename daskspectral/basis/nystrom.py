@@ -19,7 +19,15 @@ from daskspectral.errors import RankWarning, warn_user
 from daskspectral.kernels import Gaussian, Kernel, Linear, Periodic
 from daskspectral.kernels.base import LEAST_SCALE
 from daskspectral.landmarks import BY_KERNEL, METHODS, choose, median_distance
-from daskspectral.validation import NOT_NEGATIVE, check_integer, check_number, check_option, check_type
+from daskspectral.validation import (
+    NOT_NEGATIVE,
+    check_integer,
+    check_number,
+    check_option,
+    check_type,
+    is_number,
+    is_word,
+)
 
 logger = logging.getLogger("daskspectral")
 MEDIAN_SAMPLE = 1000
@@ -90,11 +98,11 @@ class Landmarks(OpenKernel, BasisRecipe):
 
     def __post_init__(self) -> None:
         self._name_kernel()
-        if not isinstance(self.n_landmarks, str) or self.n_landmarks != "auto":
+        if not is_word(self.n_landmarks, "auto"):
             check_integer("n_landmarks", self.n_landmarks)
         check_option("method", self.method, METHODS)
         if self.n_candidates is not None:
-            least = 1 if isinstance(self.n_landmarks, str) else self.n_landmarks
+            least = 1 if self.n_landmarks == "auto" else int(self.n_landmarks)
             check_integer("n_candidates", self.n_candidates, least)
         if self.jitter != "auto":
             check_number("jitter", self.jitter, NOT_NEGATIVE)
@@ -116,8 +124,8 @@ class Landmarks(OpenKernel, BasisRecipe):
         """
         if self.points is not None:
             return len(self.points)
-        if not isinstance(self.n_landmarks, str):
-            return self.n_landmarks
+        if self.n_landmarks != "auto":
+            return int(self.n_landmarks)
         targets = operator.functionals.keys() - {"first", "right_first"}
         most = n_rows if targets else max(n_rows // 4, min(n_rows // 2, FEW_LANDMARKS), 1)
         return min(MOST_LANDMARKS, most, self.n_candidates or most)
@@ -164,10 +172,10 @@ class Landmarks(OpenKernel, BasisRecipe):
 
     def closed(self, kernel: Kernel, raw: Array, jitter: float | None = None) -> Landmarks:
         """Return the recipe with this kernel at these raw landmarks."""
-        if isinstance(kernel, Periodic) and not isinstance(self.kernel, Periodic):
-            kernel = kernel.kernel  # the periods follow from the data
+        if not isinstance(self.kernel, Periodic):
+            kernel = kernel.flat  # the periods follow from the data
         if jitter is None:
-            jitter = 0.0 if isinstance(self.jitter, str) else self.jitter
+            jitter = 0.0 if self.jitter == "auto" else float(self.jitter)
         kernel = copy.deepcopy(kernel)  # a change in place changes no fitted model
         return replace(self, kernel=kernel, points=raw, n_landmarks=len(raw), jitter=jitter)
 
@@ -185,7 +193,7 @@ class Landmarks(OpenKernel, BasisRecipe):
     @property
     def automatic(self) -> bool:
         """Whether the data decide the kernel or its scale."""
-        return not isinstance(self.kernel, Kernel) or self.kernel.automatic
+        return self.open_kernel.automatic
 
     @property
     def drawn(self) -> bool:
@@ -241,7 +249,5 @@ def noise_of(points: Array) -> Array:
 
 def length_of(kernel: Kernel) -> float:
     """The scale of a kernel; of a combination the largest one, and 0 where no part has a scale."""
-    params = kernel.get_params(deep=False)
-    inner = [length_of(value) for value in params.values() if isinstance(value, Kernel)]
-    scale = params.get("scale")
-    return max([*inner, float(scale) if isinstance(scale, (int, float, np.number)) else 0.0])
+    scale: Any = kernel.get_params(deep=False).get("scale")
+    return max([*map(length_of, kernel.kernels.values()), float(scale) if is_number(scale) else 0.0])

@@ -12,6 +12,7 @@ from daskspectral.basis.boundary import Boundary
 from daskspectral.kernels import Gaussian, Kernel, Periodic
 from daskspectral.kernels.names import named
 from daskspectral.registry import Parameterised, Registered, Written
+from daskspectral.validation import is_word
 
 if TYPE_CHECKING:
     from daskspectral.basis.base import Basis
@@ -88,6 +89,8 @@ class BasisRecipe(Registered, ABC):
     (30, True)
     """
 
+    trained: ClassVar[bool] = False
+    """Whether it is a network that a fit trains on rows of the data."""
     after_pass: ClassVar[bool] = False
     """Whether a kernel is chosen from the moments after the pass, as the spectral density of the coefficients."""
 
@@ -164,5 +167,5 @@ class OpenKernel(Written, Parameterised):
 
     def _name_kernel(self) -> None:
         """Replace the name of a kernel by the kernel. Raise TypeError or ValueError for anything else."""
-        if not (isinstance(self.kernel, str) and self.kernel == "auto"):
+        if not is_word(self.kernel, "auto"):
             object.__setattr__(self, "kernel", named(self.kernel))

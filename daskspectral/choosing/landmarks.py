@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,10 +109,10 @@ class FitSample:
         """Return the kernel on columns with the periods of these data. Raise ValueError for other periods."""
         if self.periods is None:
             return kernel
-        if not isinstance(kernel, Periodic):
+        if kernel.flat is kernel:
             return Periodic(kernel, self.periods)
-        if tuple(kernel.periods) != self.periods:
-            both = f"{tuple(kernel.periods)}, and the operator or periods= {self.periods}"
+        if (own := tuple(cast(Periodic, kernel).periods)) != self.periods:
+            both = f"{own}, and the operator or periods= {self.periods}"
             raise ValueError(f"the kernel has the periods {both}. Give them once.")
         return kernel
 
@@ -152,8 +152,8 @@ def of_kernel(asked: Any, kernel: Kernel, *, count: int | str) -> Landmarks:
     given = {"kernel": "auto", "jitter": "auto", "periods": None, "constant": None, "drop_landmark_rows": None}
     for name in (name for name, free in given.items() if getattr(found, name) != free):
         raise ValueError(f"the kernel of an embedding is that of its bandwidth: leave {name} of landmarks out")
-    if found.n_landmarks == "auto" and not isinstance(count, str):
-        found = replace(found, n_landmarks=min(count, found.n_candidates or count))
+    if found.n_landmarks == "auto" and count != "auto":
+        found = replace(found, n_landmarks=min(int(count), found.n_candidates or int(count)))
     return replace(found, kernel=kernel)
 
 

@@ -27,7 +27,7 @@ from daskspectral.choosing.candidates import (
 from daskspectral.choosing.lattice import compares_modes
 from daskspectral.engine.memory import release
 from daskspectral.errors import TrustWarning, warn_user
-from daskspectral.kernels import Gaussian, Kernel, Matern, Periodic
+from daskspectral.kernels import Gaussian, Kernel, Matern
 from daskspectral.moments import Moments
 from daskspectral.moments.counting import repeats
 from daskspectral.moments.jumps import JumpSystem
@@ -95,7 +95,7 @@ class Chosen:
 
 def families_of(kernel: Kernel | None, usual: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
     """Return the kernels to compare: the given one, which the lattice makes periodic by itself, or the usual ones."""
-    return usual if kernel is None else (kernel.kernel if isinstance(kernel, Periodic) else kernel,)
+    return usual if kernel is None else (kernel.flat,)
 
 
 def kernel_of(kernel: Kernel, factor: float, moments: Moments) -> Kernel:
@@ -239,7 +239,7 @@ def regress(
     asked, own = _given(basis, moments)
     lattice: Any = moments.basis
     orders = lattice.orders if asked is None else asked
-    given = None if alpha is None or isinstance(alpha, str) else alpha
+    given = None if alpha in (None, "gcv") else float(alpha)
     families = families_of(own, (Matern(2.5 if "dirichlet" in moments.operator.forms else 1.5, "auto"), FAMILIES[1]))
     if moments.folds is not None:
         few = moments.folds.merged(np.arange(moments.folds.number) % PARTS)
@@ -285,8 +285,8 @@ def _given(basis: Any, moments: Moments) -> tuple[tuple[int, ...] | None, Kernel
     lattice, kernel = cast(FourierLattice, moments.basis), None
     recipe = basis.recipe if isinstance(basis, BasisRecipe) else None
     own = recipe if isinstance(recipe, FourierBasis) else None
-    if own is not None and not isinstance(own.kernel, str):
-        kernel = copy.deepcopy(own.kernel)  # kernels can be changed in place
+    if own is not None and own.kernel != "auto":
+        kernel = cast(Kernel, copy.deepcopy(own.kernel))  # kernels can be changed in place
     if kernel is not None and not kernel.automatic:
         advise_range(kernel, lattice)
     release()  # what the pass over the rows has left

@@ -223,7 +223,7 @@ class LandmarkSearch:
     def spread(self) -> float:
         """J."""
         own = self.space.left.landmarks
-        if own is not None and not isinstance(own.jitter, str):
+        if own is not None and own.jitter != "auto":
             return float(own.jitter)
         return SPREAD if self.slopes else 0.0
 
@@ -371,14 +371,12 @@ def leading_directions(rows: Array, count: int) -> tuple[Array, Array]:
 
 def families_of(kernel: Kernel | str, order: int, periods: tuple[float | None, ...] | None) -> tuple[Kernel, ...]:
     """The kernels to compare, of open scales: the given one, or a rough and a smooth one with enough derivatives."""
-    if isinstance(kernel, Kernel):
-        found: tuple[Kernel, ...] = (kernel,)
-    else:
+    if kernel == "auto":
         rough = next(Matern(nu, "auto") for nu in (1.5, 2.5, 3.5, 4.5, 5.5) if Matern(nu, 1.0).order >= order + 1)
-        found = (rough, Gaussian("auto"))
-    if periods is None or isinstance(kernel, Periodic):
-        return found
-    return tuple(Periodic(k, periods) for k in found)
+        found: tuple[Any, ...] = (rough, Gaussian("auto"))
+    else:
+        found = (kernel,)
+    return found if periods is None else tuple(Periodic(k, periods) if k.flat is k else k for k in found)
 
 
 # -- functions of other kinds ------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import click
 
 from daskspectral import __version__
 from daskspectral.errors import nearest
+from daskspectral.validation import is_sequence
 
 
 def options_of(given: Sequence[str]) -> dict[str, Any]:
@@ -153,7 +154,7 @@ def _as_typed(value: Any, parameter: click.Parameter, what: str) -> Any:
     many = parameter.multiple if isinstance(parameter, click.Option) else parameter.nargs != 1
     if isinstance(value, Mapping):
         value = [f"{key}{'=' if many else ':'}{item}" for key, item in value.items()]
-    if isinstance(value, (list, tuple)):
+    if is_sequence(value):
         texts = [str(item) for item in value]
         return texts if many else ",".join(texts)
     if isinstance(value, bool):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,7 +12,7 @@ import zarr
 
 from daskspectral.data.folders import SAVED
 from daskspectral.data.integrity import check_chunks, list_chunks
-from daskspectral.data.readers import ZarrReader, zarr_reader
+from daskspectral.data.readers import zarr_reader
 from daskspectral.data.remote import using
 from daskspectral.data.stores import all_arrays, has_checksums, metadata_of, open_existing
 from daskspectral.store import read_state
@@ -65,8 +64,7 @@ def _checked(array: zarr.Array[Any], name: str, digests: bool) -> dict[str, Any]
         check_chunks(reader, listing)
     except OSError as error:
         damage.append(str(error))
-        if isinstance(reader, ZarrReader):  # each missing chunk is counted there
-            reader = replace(reader, allow_missing=True)
+        reader = reader.lenient()  # each missing chunk is counted there
 
     def read(span: tuple[int, int]) -> int | str:
         try:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from daskspectral.data.columns import Wanted
 from daskspectral.data.frames import frame_reader, is_column, is_frame, matrix, real, refuse_kind, vector
 from daskspectral.data.readers import ArrayReader, DaskReader, Reader, zarr_reader
-from daskspectral.validation import loaded
+from daskspectral.validation import is_dask_array, is_data_array, is_path, is_sequence, loaded
 
 if TYPE_CHECKING:
     import dask.array as da
@@ -73,7 +73,7 @@ _XARRAY_BLOCK = 1 << 24  # bytes of a block of an xarray object that is not chun
 
 def points_reader(value: Any, what: str) -> Reader:
     """A Reader of points (n, d). Raises ValueError for another shape, for no points, and for a list of arrays."""
-    if isinstance(value, (list, tuple)) and any(map(_is_table, value)):
+    if is_sequence(value) and any(map(_is_table, value)):
         raise ValueError(f"{what} must be one array of rows, got {len(value)}. Join them by numpy.concatenate")
     reader = as_reader(value, what)
     if len(reader.shape) != 2:
@@ -128,7 +128,7 @@ def _is_table(part: Any) -> bool:
     """Whether this is an array of rows or the path of one, rather than one row."""
     if isinstance(part, (np.ndarray, Reader, loaded("zarr.Array", "dask.array.Array", "xarray.DataArray"))):
         return bool(part.ndim > 1)
-    return is_frame(part) or is_sparse(part) or isinstance(part, (str, os.PathLike))
+    return is_frame(part) or is_sparse(part) or is_path(part)
 
 
 def as_reader(value: Any, what: str) -> Reader:
@@ -142,7 +142,7 @@ def reader_of(value: Any, what: str) -> Reader:
     """A Reader of anything array-like, of whatever dtype, or the Reader itself; `what` names it in errors."""
     if isinstance(value, Reader):
         return value
-    if isinstance(value, (str, os.PathLike)):
+    if is_path(value):
         from daskspectral.data.stores import open_zarr, refuse_irregular
 
         if os.fspath(value).endswith(".npy") and os.path.exists(value):
@@ -161,9 +161,9 @@ def reader_of(value: Any, what: str) -> Reader:
         return zarr_reader(value)
     if isinstance(value, loaded("xarray.Dataset")):
         raise ValueError(f"{what} is an xarray.Dataset; give one of its variables, {sorted(map(str, value.data_vars))}")
-    if isinstance(value, loaded("xarray.DataArray")):
+    if is_data_array(value):
         value = chunked(value).data
-    if isinstance(value, loaded("dask.array.Array")):
+    if is_dask_array(value):
         return _dask_reader(value, what)
     if is_frame(value):
         return frame_reader(value, what, Wanted())
@@ -173,7 +173,7 @@ def reader_of(value: Any, what: str) -> Reader:
         matrix.sum_duplicates()
         return ArrayReader(matrix)
     found = in_memory(value, what)
-    if not isinstance(found, (list, tuple)) and not hasattr(found, "__array__"):
+    if not is_sequence(found) and not hasattr(found, "__array__"):
         raise TypeError(f"{what} must be an array, a data frame or the path of one, got {type(value).__name__}")
     try:
         return ArrayReader(np.asanyarray(found))
@@ -183,7 +183,7 @@ def reader_of(value: Any, what: str) -> Reader:
 
 def _refuse_fetching(value: Any, what: str) -> None:
     """Raise TypeError for data outside memory that numpy would fetch whole, and for sparse arrays."""
-    for part in value if isinstance(value, (list, tuple)) else [value]:
+    for part in value if is_sequence(value) else [value]:
         kind, library = type(part).__name__, type(part).__module__.partition(".")[0]
         if is_dask_collection(part):
             give = f"{what}.to_dask_array(lengths=True)"
@@ -203,7 +203,7 @@ def in_memory(value: Any, what: str) -> Any:
 
     Raises TypeError for rows that are not in memory, and ValueError for masked entries.
     """
-    if isinstance(value, loaded("dask.array.Array")):
+    if is_dask_array(value):
         value = value.compute()
     elif is_frame(value):
         return matrix(value, what)
@@ -211,7 +211,7 @@ def in_memory(value: Any, what: str) -> Any:
         return vector(value)
     _refuse_fetching(value, what)
 
-    parts = value if isinstance(value, (list, tuple)) else [value]
+    parts = value if is_sequence(value) else [value]
     masked = sum(np.ma.count_masked(part) for part in parts if isinstance(part, np.ma.MaskedArray))
     if masked:
         raise ValueError(f"{what} has {masked} masked entries: make them NaN by .astype('float64').filled(numpy.nan)")

@@ -7,7 +7,7 @@ import importlib.util
 import os
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from daskspectral.data.folders import Folder
 from daskspectral.data.frames import PARQUET, is_csv, library, open_table
 from daskspectral.data.readers import FILL_MEANT, DaskReader, Reader, ZarrReader, zarr_reader
 from daskspectral.data.remote import connect, fill_is_meant, local_path, opened_file, reaching
-from daskspectral.validation import loaded
+from daskspectral.validation import is_path, is_sequence, loaded
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -93,7 +93,7 @@ class LabelledData:
     def behind(self, reader: Reader, names: Iterable[Hashable]) -> Reader:
         """A reader of values that are made from these arrays, which knows the files behind them."""
         found = tuple(self.files[str(name)] for name in names if str(name) in self.files)
-        return replace(reader, files=found, paths=self.paths) if isinstance(reader, DaskReader) else reader
+        return replace(cast(DaskReader, reader), files=found, paths=self.paths) if reader.lazy else reader
 
 
 def open_labelled(value: Any, what: str) -> LabelledData | None:
@@ -116,22 +116,22 @@ def open_labelled(value: Any, what: str) -> LabelledData | None:
         return LabelledData(_netcdf(found, what), paths=tuple(found))
     if all(_ends(path, PARQUET) or _is_folder_of_parquet(path) for path in paths) or is_csv(paths):
         return LabelledData(open_table(_matching(paths, what)))
-    if isinstance(value, (list, tuple)):
+    if is_sequence(value):
         return None
     return _store(paths[0])
 
 
 def is_files(value: Any) -> bool:
     """Whether this is a list of NetCDF or Parquet files, which together are one array of rows."""
-    if not isinstance(value, (list, tuple)):
+    if not is_sequence(value):
         return False
     paths = _paths(value)
     return bool(paths) and (any(all(_ends(p, of) for p in paths) for of in (NETCDF, PARQUET)) or is_csv(paths))
 
 
 def _paths(value: Any) -> list[str]:
-    parts = value if isinstance(value, (list, tuple)) else [value]
-    if not all(isinstance(part, (str, os.PathLike)) for part in parts):
+    parts = value if is_sequence(value) else [value]
+    if not all(is_path(part) for part in parts):
         return []
     return [os.fspath(part) for part in parts]
 

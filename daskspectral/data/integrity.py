@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from daskspectral.data.folders import LOCK
-from daskspectral.data.readers import FILL_MEANT, DaskReader, Reader, ZarrReader
+from daskspectral.data.readers import FILL_MEANT, Reader, ZarrReader
 from daskspectral.data.remote import connect, is_url, reaching, synchronous
 from daskspectral.data.source import Source, label_of
 from daskspectral.validation import loaded
@@ -105,7 +105,7 @@ class Snapshot:
 
 def _stored(reader: Reader) -> tuple[Reader, ...]:
     """Return the readers of one array each that know the files behind the rows."""
-    return tuple(file for part in reader.parts for file in (isinstance(part, DaskReader) and part.files) or (part,))
+    return tuple(file for part in reader.parts for file in part.files or (part,))
 
 
 FIRST_ROWS, FIRST_BYTES = 100, 1 << 20

@@ -17,7 +17,7 @@ from daskspectral.data.frames import Table
 from daskspectral.data.layout import Coordinate, Layout, RowLabels, Variable, check_columns, check_rows, in_order, plain
 from daskspectral.data.readers import Reader, by_block, lazy_rows
 from daskspectral.data.times import RowTimes
-from daskspectral.validation import loaded
+from daskspectral.validation import is_dask_array, is_data_array, loaded
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -52,7 +52,7 @@ def latitude_weights(angles: xr.DataArray, samples: tuple[Hashable, ...], sizes:
     cosine = _cosine(angles).transpose(*(dim for dim in samples if dim in angles.dims))
     shape = [size if dim in angles.dims else 1 for dim, size in zip(samples, sizes, strict=True)]
     small = np.asarray(cosine.values).reshape(shape)
-    if not isinstance(values, da.Array):
+    if not is_dask_array(values):
         return np.broadcast_to(small, sizes).ravel()
     behind = int(np.prod(sizes[1:], dtype=int))
     first = tuple(rows // behind for rows in values.chunks[0])
@@ -67,7 +67,7 @@ def stacked(arrays: list[xr.DataArray], rows: int, *, flat: bool = True) -> Any:
     import dask.array as da
 
     blocks = [chunked(array) for array in arrays]
-    lazy = any(isinstance(block.data, da.Array) for block in blocks)
+    lazy = any(is_dask_array(block.data) for block in blocks)
     n = int(np.prod(arrays[0].shape[:rows], dtype=int))
     shapes = [(n, int(np.prod(b.shape[rows:], dtype=int))) if flat else (n,) for b in blocks]
     if not lazy:
@@ -103,9 +103,9 @@ def columns_with_numbers(values: Any, what: str) -> Array | None:
 
     if isinstance(values, Reader):
         values = lazy_rows(values)
-    first = values.blocks[0].compute() if isinstance(values, da.Array) else values
+    first = values.blocks[0].compute() if is_dask_array(values) else values
     found: Array = np.asarray(np.isfinite(first).any(axis=0))
-    if not found.all() and isinstance(values, da.Array) and values.numblocks[0] > 1:
+    if not found.all() and is_dask_array(values) and values.numblocks[0] > 1:
         found |= np.asarray(da.isfinite(values.blocks[1:]).any(axis=0).compute())
     if not found.any():
         raise ValueError(f"all {len(found)} columns of {what} are NaN in every row. Check its mask and fill values")
@@ -187,9 +187,7 @@ def stack_rows(
     """
     dims = _named(sample_dims)
     found = open_labelled(x, what)
-    if found is None or (
-        isinstance(found.data, loaded("xarray.DataArray")) and found.data.ndim < 2 and not (dims or layout)
-    ):
+    if found is None or (is_data_array(found.data) and found.data.ndim < 2 and not (dims or layout)):
         return None
     first, wanted = layout is None, _of_layout(layout, wanted or Wanted())
     if isinstance(found.data, Table):
@@ -291,7 +289,7 @@ def stack_field(value: Any, rows: RowLabels, what: str) -> tuple[Any, xr.DataArr
     if found.direct is not None and len(rows.dims) == 1 and data.ndim < 3 and data.dims == (*rows.dims, *behind):
         return found.direct, data
     values = stacked([data.transpose(*rows.dims, *behind)], len(rows.dims), flat=bool(behind))
-    lazy = isinstance(values, loaded("dask.array.Array"))
+    lazy = is_dask_array(values)
     return (found.behind(reader_of(values, what), [data.name]) if lazy else values), data
 
 
@@ -308,7 +306,7 @@ def stack_gradients(value: Any, points: StackedRows) -> Any:
     if found is None:
         return value
     data, dims = found.data, layout.variables[0].dims
-    single = isinstance(data, loaded("xarray.DataArray"))
+    single = is_data_array(data)
     if not single or {*rows.dims, *layout.dims} == {*data.dims} or _has_columns(data, layout, rows):
         own = stack_rows(value, "gradients", layout=layout, unweighted=True)
         return value if own is None else own.reader
@@ -323,7 +321,7 @@ def stack_gradients(value: Any, points: StackedRows) -> Any:
     parts = [chosen_columns(values[:, i * layout.size : (i + 1) * layout.size], layout, True) for i in range(targets)]
     if len(behind) == len(dims):
         return parts[0]
-    return da.stack(parts, axis=1) if isinstance(values, da.Array) else np.stack(parts, axis=1)
+    return da.stack(parts, axis=1) if is_dask_array(values) else np.stack(parts, axis=1)
 
 
 def _has_columns(data: xr.DataArray, layout: Layout, rows: RowLabels) -> bool:
@@ -461,7 +459,7 @@ def _texts(values: Array) -> bool:
 
 def _variables(data: Any, what: str, layout: Layout | None) -> list[xr.DataArray]:
     """The arrays that become columns, in their order; of a layout, those of its names."""
-    if isinstance(data, loaded("xarray.DataArray")):
+    if is_data_array(data):
         if layout is not None and len(layout.variables) > 1:
             raise ValueError(f"{what} must have the variables {[v.name for v in layout.variables]}, got one array")
         return [data]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from daskspectral.data.anomalies import Baseline
 from daskspectral.data.columns import ColumnNames
 from daskspectral.registry import Registered
+from daskspectral.validation import is_sequence
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -276,7 +277,7 @@ def plain(attrs: Mapping[Any, Any]) -> Plain:
 def _plain_value(value: Any) -> Any:
     if isinstance(value, (np.generic, np.ndarray)):
         value = value.tolist()
-    if isinstance(value, (list, tuple)):
+    if is_sequence(value):
         return [_plain_value(v) for v in value]
     return value if isinstance(value, (bool, int, float, str)) else str(value)
 

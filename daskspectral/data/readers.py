@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from daskspectral.data.columns import ColumnNames, taken
 from daskspectral.data.remote import fill_is_meant
 from daskspectral.data.times import RowTimes
+from daskspectral.validation import is_dask_array
 
 if TYPE_CHECKING:
     import dask.array as da
@@ -48,6 +49,12 @@ class Reader(ABC):
     """The names of the columns; None if they have none."""
     in_memory: bool = False
     """Whether all rows are in the memory of this process."""
+    lazy: ClassVar[bool] = False
+    """Whether it is a dask array of the user."""
+    files: tuple[Reader, ...] = ()
+    """The zarr arrays that a dask array is read from, if these are known."""
+    chunk: int = 0
+    """Rows of the chunks of a zarr array."""
 
     @property
     @abstractmethod
@@ -101,6 +108,10 @@ class Reader(ABC):
 
     def localise(self, start: int, stop: int) -> Reader:
         """A reader that another process can use for these rows; it keeps the global row numbers."""
+        return self
+
+    def lenient(self) -> Reader:
+        """Return a reader that fills missing chunks of a zarr array."""
         return self
 
     @property
@@ -195,6 +206,9 @@ class ZarrReader(Reader):
     dtype: np.dtype[Any]
     chunk: int
     allow_missing: bool = False
+
+    def lenient(self) -> Reader:
+        return replace(self, allow_missing=True)
 
     @classmethod
     def of(cls, array: zarr.Array[Any], name: str) -> ZarrReader:
@@ -398,6 +412,8 @@ class DaskReader(Reader):
     same array in blocks of some columns, None if it has none.
     """
 
+    lazy = True
+
     array: da.Array
     files: tuple[Reader, ...] = ()
     paths: tuple[str, ...] = ()
@@ -435,8 +451,8 @@ class DaskReader(Reader):
 
 def lazy_rows(reader: Reader) -> da.Array:
     """The rows of a reader as a dask array, chunk by chunk."""
-    if isinstance(reader, DaskReader):
-        return reader.array
+    if reader.lazy:
+        return cast(DaskReader, reader).array
     import dask.array as da
 
     chunks = (tuple(np.diff(reader.edges).tolist()), *reader.shape[1:])
@@ -453,7 +469,7 @@ def by_block(function: Callable[..., Array], values: Any, *beside: Array, token:
     import dask.array as da
 
     values = lazy_rows(values) if isinstance(values, Reader) else values
-    if not isinstance(values, da.Array):
+    if not is_dask_array(values):
         return function(np.asarray(values), *beside)
     meta = function(np.empty((0, values.shape[1]), values.dtype), *(part[:0] for part in beside))
     chunks = values.chunks[0], meta.shape[1:]

@@ -13,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from daskspectral.errors import nearest, redacted, scoped
+from daskspectral.validation import is_path
 
 Location = str | os.PathLike[str]
 
@@ -31,7 +32,7 @@ _in_force: ContextVar[Mapping[str, Any]] = ContextVar("daskspectral_stores", def
 
 def is_url(location: Any) -> bool:
     """Return whether this is a URL of something that is no file of this machine."""
-    if not isinstance(location, (str, os.PathLike)):
+    if not is_path(location):
         return False
     text = os.fspath(location)
     return isinstance(text, str) and "://" in text and not text.startswith("file://")

@@ -23,7 +23,7 @@ from daskspectral.errors import column_name
 from daskspectral.operators.base import check_given
 from daskspectral.operators.paired import of_trajectories
 from daskspectral.registry import Registered
-from daskspectral.validation import loaded
+from daskspectral.validation import is_sequence, loaded
 
 if TYPE_CHECKING:
     import dask.array as da
@@ -231,7 +231,7 @@ class Source:
     @property
     def dask_fields(self) -> dict[str, da.Array]:
         """The fields that are dask arrays."""
-        return {k: r.array for k, r in self.readers.items() if isinstance(r, DaskReader)}
+        return {k: lazy_rows(r) for k, r in self.readers.items() if r.lazy}
 
     def column_name(self, column: int) -> str:
         """Return the name of a column of x, after selection, for a message."""
@@ -318,23 +318,21 @@ def check_rows(readers: Mapping[str, Reader], of: str = "") -> None:
 
 def aligned(readers: dict[str, Reader]) -> dict[str, Reader]:
     """Where x or another field is a dask array, the dask fields share the row chunks of the first of them."""
-    dask_names = [k for k, r in readers.items() if isinstance(r, DaskReader)]
+    dask_names = [k for k, r in readers.items() if r.lazy]
     if not dask_names:
         return readers
     import dask.array as da
 
-    first = readers[dask_names[0]]
-    assert isinstance(first, DaskReader)
-    rows, times = first.array.chunks[0], readers["x"].times
+    rows, times = lazy_rows(readers[dask_names[0]]).chunks[0], readers["x"].times
     for name, reader in readers.items():
-        if isinstance(reader, DaskReader) and reader.array.chunks[0] != rows:
-            readers[name] = replace(reader, array=reader.array.rechunk({0: rows}))
+        if reader.lazy and (array := lazy_rows(reader)).chunks[0] != rows:
+            readers[name] = replace(cast(DaskReader, reader), array=array.rechunk({0: rows}))
         elif name == "x" and isinstance(reader, ArrayReader) and not reader.is_sparse:
             readers[name] = DaskReader(da.from_array(reader.array, chunks=(rows, -1)))
         elif name == "x" and reader.in_memory:
             meta = np.empty((0, 0), reader.dtype)
             readers[name] = DaskReader(da.from_array(reader, chunks=(rows, -1), asarray=False, meta=meta))
-        elif name == "x" and not isinstance(reader, DaskReader):
+        elif name == "x" and not reader.lazy:
             raise TypeError("X is a zarr array and another field a dask array: give X as dask.array.from_zarr(...)")
     readers["x"].timed(times)  # which another reader of the same rows does not know
     return readers
@@ -368,7 +366,7 @@ def open_trajectories(
     count = len(rows.data) if several else 1
     trajectories: list[dict[str, Reader]] = [{} for _ in range(count)]
     for name, value in given.items():
-        if several and (not isinstance(value, (list, tuple)) or len(value) != count):
+        if several and (not is_sequence(value) or len(value) != count):
             raise ValueError(f"{label_of(name)} must be a list of {count} arrays, one for each trajectory")
         for i, part in enumerate(value if several else [value]):
             label = f"{label_of(name)}[{i}]" if several else label_of(name)
@@ -389,7 +387,7 @@ def open_trajectories(
             raise ValueError(f"{which} must be less than the rows of the longest trajectory, {most}, got {longest}")
     elif not any(found.count for found in pairs) or not whole:
         _check_clock(clock, pairs, longest, several)
-    lazy = any(isinstance(reader, DaskReader) for readers in trajectories for reader in readers.values())
+    lazy = any(reader.lazy for readers in trajectories for reader in readers.values())
 
     def joined(name: str, view: str = "x") -> Reader:
         return _join(name, [readers[name] for readers in trajectories], pairs, view, lazy, whole)
@@ -488,7 +486,7 @@ LABELED = ("zarr.Array", "zarr.Group", "xarray.DataArray", "xarray.Dataset")
 
 def is_several(x: Any) -> bool:
     """Whether this is a list of arrays or paths, rather than one array written as a list of rows."""
-    if not isinstance(x, (list, tuple)) or not x:
+    if not is_sequence(x) or not x:
         return False
     arrays = (np.ndarray, Reader, str, os.PathLike, loaded("dask.array.Array", *LABELED))
     return any(isinstance(part, arrays) or is_frame(part) for part in x) or np.ndim(x[0]) > 1
@@ -501,11 +499,11 @@ def are_trajectories(x: Any) -> bool:
 
 def joined_rows(readers: Sequence[Reader]) -> Reader:
     """Return the rows of several readers, one after another."""
-    if not any(isinstance(reader, DaskReader) for reader in readers):
+    if not any(reader.lazy for reader in readers):
         return JoinedReader(tuple(readers), tuple((0, reader.shape[0]) for reader in readers))
     import dask.array as da
 
-    files = tuple(file for reader in readers if isinstance(reader, DaskReader) for file in reader.files)
+    files = tuple(file for reader in readers for file in reader.files)
     return DaskReader(da.concatenate([lazy_rows(reader) for reader in readers]), files)
 
 
@@ -538,7 +536,7 @@ def _join(name: str, readers: Sequence[Reader], pairs: Sequence[Pairs], view: st
             arrays.append(array[int(starts[0]) : int(starts[0]) + of.count])
         else:
             arrays.append(array[TakenReader(reader, starts, of.borders).rows(0, of.count)])
-    files = tuple(file for reader in readers if isinstance(reader, DaskReader) for file in reader.files)
+    files = tuple(file for reader in readers for file in reader.files)
     return DaskReader(da.concatenate(arrays), files)
 
 
@@ -579,7 +577,7 @@ def open_data(
     else:
         others: dict[str, Any] = {}
         if len(views) > 1:
-            if not isinstance(X, (tuple, list)) or len(X) != len(views):
+            if not is_sequence(X) or len(X) != len(views):
                 named = ", ".join(views)
                 raise ValueError(f"X must be a tuple of {len(views)} views of each row for {operator.name}: ({named})")
             rows, others = replace(rows, data=X[0]), dict(zip(views[1:], X[1:], strict=True))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.data.readers import JoinedReader, Reader, ZarrReader
+from daskspectral.data.readers import JoinedReader, Reader
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, open_trajectories
 
@@ -103,7 +103,7 @@ def open_stopped(
                     f"{name} must be booleans (n,) or a function of rows, got {labels.dtype} of shape {labels.shape}"
                 )
             # zarr leaves out chunks of the fill value, and most chunks of a set are False
-            own = [replace(r, allow_missing=True) if isinstance(r, ZarrReader) else r for r in labels.readers]
+            own = [reader.lenient() for reader in labels.readers]
         pairs = [(*pair, one) for pair, one in zip(pairs, own, strict=True)]
     parts = [(points, pair, lag) for points, pair in zip(x.readers, pairs, strict=True)]
     readers: dict[str, Reader] = {"x": x}

@@ -23,6 +23,7 @@ from zarr.storage import FsspecStore, LocalStore
 from daskspectral.data.folders import SAVED, Folder, refuse_unfinished
 from daskspectral.data.remote import Location, connect, local_path, options_in_force, reaching
 from daskspectral.errors import redacted
+from daskspectral.validation import is_sequence
 
 UNUSABLE = (
     *(ValueError, TypeError, AttributeError, LookupError, ArithmeticError, AssertionError, RuntimeError),
@@ -224,7 +225,7 @@ def codecs_of(metadata: Mapping[str, Any], index: bool = True) -> Iterator[Mappi
     """The codecs in the metadata of an array, those in shards with them, and those of the shards' index if asked."""
     for key in ("compressor", "filters", "codecs", "index_codecs") if index else ("compressor", "filters", "codecs"):
         found = metadata.get(key)
-        for codec in found if isinstance(found, (list, tuple)) else [found]:
+        for codec in found if is_sequence(found) else [found]:
             if isinstance(codec, Mapping):
                 yield codec
                 inside = codec.get("configuration")

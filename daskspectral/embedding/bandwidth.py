@@ -51,7 +51,7 @@ def chosen_bandwidth(source: Source, bandwidth: str | float, random_state: Any) 
     Raises InvalidRowError for an invalid row (on_invalid="raise"), and ValueError where no row is valid or all rows of
     the sample are equal.
     """
-    if not isinstance(bandwidth, str):
+    if bandwidth not in WORDS:
         return float(bandwidth)
     rng = np.random.default_rng(random_state)
     points, unit = _sample(source, SAMPLE, rng)

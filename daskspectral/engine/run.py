@@ -21,7 +21,6 @@ from dask.optimization import cull
 from numpy.typing import NDArray
 
 from daskspectral.data.batches import Bad, Reading
-from daskspectral.data.readers import DaskReader
 from daskspectral.data.source import Source
 from daskspectral.data.writing import progress_bar
 from daskspectral.devices import least_rows
@@ -235,7 +234,7 @@ class Run:
             start, stop = self.plan.ranges[i]
             parts: list[Any] = []
             for name, reader in self.source.readers.items():
-                if isinstance(reader, DaskReader):
+                if reader.lazy:
                     parts += [name, blocks.add(graph, name, start, stop)]
                 else:
                     parts += [name, reader if scheduler.shares_memory else reader.localise(start, stop)]

@@ -29,7 +29,7 @@ from daskspectral.passes.apply import Result, RowFunction, apply_rows
 from daskspectral.passes.parameters import EXTRAPOLATE
 from daskspectral.registry import Registered, Trusted
 from daskspectral.store import load, save
-from daskspectral.validation import check_flag, check_option, loaded
+from daskspectral.validation import check_flag, check_option, is_data_array, is_path
 
 Array = NDArray[np.inexact[Any]]
 Path = str | os.PathLike[str]
@@ -116,7 +116,7 @@ class Evaluator(Registered, ABC):
         with using(rows.storage_options, rows.allow_missing or None):
             if out is not None:
                 refuse_existing(out, overwrite)
-                refuse_input(out, rows.data if isinstance(rows.data, (str, os.PathLike)) else None)
+                refuse_input(out, rows.data if is_path(rows.data) else None)
             if output is None:
                 name = self.values_name if name is None else name
                 output = Result.of_components(name, function.columns, coordinates, self.numbering)
@@ -191,7 +191,7 @@ class Evaluator(Registered, ABC):
             raise ValueError(
                 f"X has {found} features, but {type(self).__name__} is expecting {wanted} features as input"
             )
-        if not isinstance(reader, ArrayReader) or reader.is_sparse or isinstance(X, loaded("xarray.DataArray")):
+        if not isinstance(reader, ArrayReader) or reader.is_sparse or is_data_array(X):
             return X
         return reader.array if reader.times is None else reader
 

@@ -24,7 +24,7 @@ from daskspectral.data.source import is_several
 from daskspectral.errors import InvalidRowError, warn_user
 from daskspectral.operators.paired import of_trajectories
 from daskspectral.passes.scale import with_baseline
-from daskspectral.validation import loaded
+from daskspectral.validation import is_data_array, is_sequence, loaded
 
 FIELDS = ("y", "sample_weight")
 UNNAMED = dict.fromkeys(("sample_dims", "latitude", "anomaly", "detrend"))
@@ -42,7 +42,7 @@ def _names_of(data: Any) -> ColumnNames | None:
 def _by_columns(value: Any, what: str, names: ColumnNames) -> Any:
     """Return an array along the columns of X in the order of their names if it has these, else as it is."""
     if isinstance(value, loaded("xarray.DataArray", "xarray.Dataset")):
-        flat = value.ndim == 2 if isinstance(value, loaded("xarray.DataArray")) else True
+        flat = value.ndim == 2 if is_data_array(value) else True
         stacked = stack_rows(value, what) if flat else None
         reader: Any = value if stacked is None else stacked.reader
     else:
@@ -233,7 +233,7 @@ class Reading:
     def _lay(self) -> dict[str, Layout] | None:
         """Lay out labels; None if X has none."""
         X = self.values["X"]
-        if not isinstance(X, (tuple, list)) or is_files(X):
+        if not is_sequence(X) or is_files(X):
             stacked = self._stacked(X, "X", weigh=True, drop_empty=self._dropping)
             if stacked is None:
                 return None
@@ -464,12 +464,12 @@ def refuse_names(rows: Rows, layout: Layout | None) -> None:
 
 
 def _is_list(value: Any, size: int) -> TypeGuard[Sequence[Any]]:
-    return isinstance(value, (list, tuple)) and len(value) == size
+    return is_sequence(value) and len(value) == size
 
 
 def _check_folds(labels: Any, stacked: StackedRows | None, what: str) -> None:
     """Raise ValueError for labels of folds that lie on other rows, or in another order."""
-    if stacked is None or not isinstance(labels, loaded("xarray.DataArray")):
+    if stacked is None or not is_data_array(labels):
         return
     stack_field(labels, stacked.rows, what)
     if labels.ndim > 1:

@@ -22,6 +22,7 @@ from daskspectral.operators.density import estimate_of
 from daskspectral.operators.paired import of_trajectories
 from daskspectral.passes.selection import shortened
 from daskspectral.registry import Registered
+from daskspectral.validation import is_sequence
 
 MEANINGS = {
     "TrustWarning": "the answer may be less than it seems",
@@ -241,7 +242,7 @@ def plain(value: Any) -> Any:
         return value
     if isinstance(value, Mapping):
         return {str(k): plain(v) for k, v in value.items()}
-    if isinstance(value, (list, tuple)):
+    if is_sequence(value):
         return [plain(v) for v in value]
     if value is None or isinstance(value, Moments):
         return None

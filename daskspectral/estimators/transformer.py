@@ -20,7 +20,7 @@ from daskspectral.data.source import Source, are_trajectories, open_source
 from daskspectral.estimators.base import Estimator
 from daskspectral.estimators.table import Table
 from daskspectral.passes.apply import RowFunction
-from daskspectral.validation import loaded
+from daskspectral.validation import is_data_array
 
 
 class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type: ignore[misc]
@@ -104,7 +104,7 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         data = Rows.of(X).data
         if self._wanted == "pandas" and data is not X and is_frame(data) and hasattr(data, "index"):
             return importlib.import_module("pandas").DataFrame(found, index=data.index)
-        if self._wanted == "default" or not isinstance(found, loaded("xarray.DataArray")):
+        if self._wanted == "default" or not is_data_array(found):
             return found
         values = np.asarray(found).reshape(-1, found.shape[-1])
         if self._wanted != "pandas":

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar, final
 
 import numpy as np
@@ -62,23 +63,25 @@ class Group(Registered, ABC):
         Elements of the algebra must be Killing fields of it whose flows close at 2π (`Manifold.check_killing`).
         """
         manifold.check_size(self.dimension, f"group {self!r}")
-        moves: list[tuple[str, Isometry | KillingField]] = []
-        moves += [(f"generator {number}", g) for number, g in enumerate(self.generators)]
-        moves += [(f"element {number} of the algebra", field) for number, field in enumerate(self.algebra)]
-        for name, move in moves:
+        checks: list[tuple[str, Callable[[], None]]] = []
+        checks += [(f"generator {i}", partial(manifold.check_isometry, g)) for i, g in enumerate(self.generators)]
+        checks += [
+            (f"element {i} of the algebra", partial(manifold.check_killing, x)) for i, x in enumerate(self.algebra)
+        ]
+        for name, check in checks:
             try:
-                manifold.check_isometry(move) if isinstance(move, Isometry) else manifold.check_killing(move)
+                check()
             except ValueError as error:
                 raise ValueError(f"{name} of {self!r} is not an isometry: {error}") from None
 
     @final
     def word(self, rng: np.random.Generator, length: int = 20) -> Isometry:
         """Return a random product of `length` generators, inverses and flows; uniform only for large `length`."""
-        letters: list[Isometry | KillingField] = [*self.generators, *self.algebra]
-        result = Isometry(np.eye(self.dimension))
+        maps, fields = self.generators, self.algebra
+        letters, result = len(maps) + len(fields), Isometry(np.eye(self.dimension))
         for _ in range(length if letters else 0):
-            letter = letters[rng.integers(len(letters))]
-            g = letter.flow(rng.uniform(0, 2 * np.pi)) if isinstance(letter, KillingField) else letter
+            letter = rng.integers(letters)
+            g = maps[letter] if letter < len(maps) else fields[letter - len(maps)].flow(rng.uniform(0, 2 * np.pi))
             result = (g.inverse if rng.random() < 0.5 else g) @ result
         return result
 
@@ -120,7 +123,7 @@ class Generated(Group):
     def __init__(self, parts: Sequence[Part], name: str | None = None):
         if not parts or not all(isinstance(part, (Group, Isometry, KillingField)) for part in parts):
             raise ValueError(f"parts must be a nonempty list of groups and isometries, got {parts!r}")
-        sizes = {part.dimension if isinstance(part, Group) else part.size for part in parts}
+        sizes = {part.dimension for part in parts}
         if len(sizes) > 1:
             raise ValueError(f"parts must act on the same number of coordinates, got {sorted(sizes)}")
         self._set(parts=tuple(parts), name=name)
@@ -133,18 +136,15 @@ class Generated(Group):
 
     @property
     def dimension(self) -> int:
-        part = self.parts[0]
-        return part.dimension if isinstance(part, Group) else part.size
+        return self.parts[0].dimension
 
     @property
     def generators(self) -> tuple[Isometry, ...]:
-        moves = (move for p in self.parts for move in (p.generators if isinstance(p, Group) else (p,)))
-        return tuple(move for move in moves if isinstance(move, Isometry))
+        return tuple(move for part in self.parts for move in part.generators)
 
     @property
     def algebra(self) -> tuple[KillingField, ...]:
-        moves = (move for p in self.parts for move in (p.algebra if isinstance(p, Group) else (p,)))
-        return tuple(move for move in moves if isinstance(move, KillingField))
+        return tuple(field for part in self.parts for field in part.algebra)
 
 
 Part = Group | Isometry | KillingField

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from daskspectral.errors import ParameterError, SmoothnessError
 from daskspectral.kernels.geometry import DISTANCE, DOT, Geometry
 from daskspectral.registry import Function, Parameterised
-from daskspectral.validation import POSITIVE, check_number, check_type, is_number
+from daskspectral.validation import POSITIVE, check_number, check_type, is_number, is_word
 
 Array = NDArray[np.floating[Any]]
 MultiIndex = tuple[int, ...]
@@ -63,8 +63,18 @@ class Kernel(Parameterised, ABC):
     @property
     def portable(self) -> bool:
         """True if arrays of any device are accepted; kernels of user functions run on the host."""
-        builtin = type(self).__module__.partition(".")[0] == __package__.partition(".")[0]
-        return builtin and all(v.portable for v in self.get_params(deep=False).values() if isinstance(v, Kernel))
+        own = type(self).__module__.partition(".")[0] == __package__.partition(".")[0]
+        return own and all(part.portable for part in self.kernels.values())
+
+    @property
+    def kernels(self) -> dict[str, Kernel]:
+        """The kernels that it is made of, by parameter."""
+        return {name: value for name, value in self.get_params(deep=False).items() if isinstance(value, Kernel)}
+
+    @property
+    def flat(self) -> Kernel:
+        """The kernel before it was made periodic."""
+        return self
 
     @abstractmethod
     def values(self, x: Array, y: Array) -> Array:
@@ -191,17 +201,16 @@ class Kernel(Parameterised, ABC):
                 f"{OVERFLOW}; multiply the data by a constant"
             )
 
-        def resolved(value: Any) -> Any:
-            if isinstance(value, Kernel):
-                return value.resolve(distance, word)
-            return distance if isinstance(value, str) and value == word else value
-
-        return type(self)(**{name: resolved(value) for name, value in self.get_params(deep=False).items()})
+        given = self.get_params(deep=False)
+        scales = {name: distance for name, value in given.items() if is_word(value, word)}
+        return type(self)(
+            **given | scales | {name: part.resolve(distance, word) for name, part in self.kernels.items()}
+        )
 
     def has_scale(self, word: str) -> bool:
         """Return whether a scale is this word, "median" or "auto"."""
-        values = self.get_params(deep=False).values()
-        return any(v.has_scale(word) if isinstance(v, Kernel) else isinstance(v, str) and v == word for v in values)
+        own = any(is_word(value, word) for value in self.get_params(deep=False).values())
+        return own or any(part.has_scale(word) for part in self.kernels.values())
 
 
 class ProfileKernel(Kernel):
@@ -590,7 +599,7 @@ class FunctionKernel(Kernel):
 
 def check_scale(scale: float | str) -> None:
     """Raise ParameterError unless a scale is a positive finite number, "median" or "auto"."""
-    if isinstance(scale, str) and scale in SCALE_WORDS:
+    if is_word(scale, *SCALE_WORDS):
         return
     if not is_number(scale) or not LEAST_SCALE < number(scale) < 1 / LEAST_SCALE:
         expected = f"'median', 'auto' or a number in ({LEAST_SCALE:g}, {1 / LEAST_SCALE:g}), in the units of the data,"

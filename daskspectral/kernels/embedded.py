@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from daskspectral.errors import ParameterError
 from daskspectral.kernels.base import LEAST_SCALE, Array, Kernel, MultiIndex
-from daskspectral.validation import check_number
+from daskspectral.validation import check_number, is_sequence
 
 
 @dataclass
@@ -206,10 +206,14 @@ class Periodic(EmbeddedKernel):
 
     periods: Sequence[float | None]
 
+    @property
+    def flat(self) -> Kernel:
+        return self.kernel
+
     def check(self) -> None:
         super().check()
         periods: Any = self.periods
-        if not isinstance(periods, (tuple, list)) or all(p is None for p in periods):
+        if not is_sequence(periods) or all(p is None for p in periods):
             expected = "one period or None for each column, such as (6.28, None), and one period at least"
             raise ParameterError("periods", expected, periods)
         for period in periods:

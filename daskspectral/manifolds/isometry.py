@@ -39,6 +39,8 @@ class _Affine(Registered):
         """The number of coordinates d."""
         return len(self.matrix)
 
+    dimension = size
+
     @final
     def block(self, part: slice) -> Self:
         """What it does to some of the coordinates, where it does not mix them with the others."""
@@ -67,6 +69,13 @@ class Isometry(_Affine):
     >>> (quarter @ quarter.inverse).trivial
     True
     """
+
+    algebra = ()
+
+    @property
+    def generators(self) -> tuple[Isometry]:
+        """Itself, as of a group."""
+        return (self,)
 
     @property
     def trivial(self) -> bool:
@@ -109,6 +118,13 @@ class KillingField(_Affine):
     >>> turning.flow(np.pi / 2)([[1.0, 0.0]]).round(9)
     array([[0., 1.]])
     """
+
+    generators = ()
+
+    @property
+    def algebra(self) -> tuple[KillingField]:
+        """Itself, as of a group."""
+        return (self,)
 
     @property
     def trivial(self) -> bool:

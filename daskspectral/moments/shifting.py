@@ -14,6 +14,7 @@ from daskspectral.basis.base import Translation
 from daskspectral.moments.autocovariance import directions_of
 from daskspectral.moments.pairwise import POINTS, PRESENT, SQUARES, SUMS, moved
 from daskspectral.registry import digest_of, encode
+from daskspectral.validation import is_sequence
 
 if TYPE_CHECKING:
     from daskspectral.basis import Basis
@@ -61,7 +62,7 @@ def _near(one: Any, other: Any, rounding: float) -> bool:
     """Whether two encoded objects are equal but for entries of arrays that differ by no more than rounding."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(_near(one[key], other[key], rounding) for key in one)
-    if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
+    if is_sequence(one) and is_sequence(other):
         return len(one) == len(other) and all(_near(a, b, rounding) for a, b in zip(one, other, strict=True))
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         return one.shape == other.shape and bool((np.abs(one - other) <= rounding).all())

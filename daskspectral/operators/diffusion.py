@@ -127,14 +127,19 @@ class Generator(Operator):
         object.__setattr__(self, "diffusion", float(sigma))
 
     @property
+    def number(self) -> float | None:
+        """The diffusion, if it is a multiple of the identity."""
+        return self.diffusion if isinstance(self.diffusion, float) else None
+
+    @property
     def form(self) -> Form:
-        sigma = self.diffusion
+        sigma = self.number
         if self.reversible:
             return Form("reversible_generator", -self._energy.expression)
 
         @form
         def generator(f: Any, g: Any, x: Any) -> Any:
-            curvature = 0.5 * sigma**2 * second(g) if isinstance(sigma, float) else 0.5 * second(g, self._square)
+            curvature = 0.5 * second(g, self._square) if sigma is None else 0.5 * sigma**2 * second(g)
             return inner(f, along(g, Field(self.drift)) + curvature)
 
         return generator
@@ -158,13 +163,13 @@ class Generator(Operator):
     @property
     def _energy(self) -> Form:
         """Gamma(f, g) = 1/2 <sigma^T grad f, sigma^T grad g>, the form of the reversible part."""
-        sigma = self.diffusion
-        base = dirichlet if isinstance(sigma, float) else diffusion_form(self._columns)
-        half = 0.5 * sigma**2 if isinstance(sigma, float) else 0.5
+        sigma = self.number
+        base = diffusion_form(self._columns) if sigma is None else dirichlet
+        half = 0.5 if sigma is None else 0.5 * sigma**2
         return Form("energy", half * base.expression)
 
     def slopes_squared(self, dimension: int) -> float | None:
-        return 0.5 * self.diffusion**2 * dimension if isinstance(self.diffusion, float) else None
+        return None if self.number is None else 0.5 * self.number**2 * dimension
 
     @property
     def validation_operator(self) -> Operator:
@@ -172,8 +177,8 @@ class Generator(Operator):
 
     @property
     def derived(self) -> Mapping[str, DerivedField]:
-        given = self.diffusion
-        if isinstance(given, float):
+        given = str(self.diffusion)
+        if self.number is not None:
             return {}
 
         def square(fields: Mapping[str, Array]) -> Array:
@@ -185,8 +190,8 @@ class Generator(Operator):
 
     def check(self, shapes: Mapping[str, tuple[int, ...]], dimension: int, right_dimension: int | None = None) -> None:
         super().check(shapes, dimension, right_dimension)
-        if not isinstance(self.diffusion, float):
-            check_sigma(self.diffusion, shapes.get(self.diffusion, (dimension, 1)), dimension)
+        if self.number is None:
+            check_sigma(str(self.diffusion), shapes.get(str(self.diffusion), (dimension, 1)), dimension)
 
 
 def diffusion_form(sigma: Field) -> Form:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from daskspectral.errors import ParameterError
-from daskspectral.validation import check_integer
+from daskspectral.validation import check_integer, is_sequence
 
 UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns")  # of numpy.timedelta64, M a calendar month
 _PARTS = re.compile(r"\s*(\d*)\s*([A-Za-z]+)\s*")
@@ -42,7 +42,7 @@ def lags_of(value: Any) -> Any:
 
     Raises ValueError for lags that are no distinct multiples of the first, or not all in rows or in time.
     """
-    if not isinstance(value, (tuple, list)):
+    if not is_sequence(value):
         return lag_of(value)
     lags = tuple(map(lag_of, value))
     multiples = multiples_of(lags) if lags else ()

@@ -30,7 +30,7 @@ from daskspectral.engine.scheduler import warn_from_task
 from daskspectral.engine.tasks import Counted, Tally
 from daskspectral.errors import ExtrapolationWarning, InvalidRowError, renumbered, warn_user
 from daskspectral.moments import NUMBER
-from daskspectral.validation import loaded
+from daskspectral.validation import is_data_array
 
 if TYPE_CHECKING:
     import dask.array as da
@@ -360,7 +360,7 @@ def slopes_of(target: Result, layout: Layout | None, x: Any, width: int) -> Resu
     With a layout they are by the columns of the data before weights, and NaN by those that are left out; columns of one
     array have its dimensions.
     """
-    rows = layout is None and isinstance(x, loaded("xarray.DataArray")) and x.ndim == 2
+    rows = layout is None and is_data_array(x) and x.ndim == 2
     if layout is None:
         dims: tuple[str, ...] = (str(x.dims[1]),) if rows else ("feature",)
         names = {name: c for name, c in x.coords.items() if c.dims == (x.dims[1],)} if rows else {}

@@ -17,7 +17,7 @@ from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.plan import TASK_BYTES
 from daskspectral.moments.folds import FOLD, BlockedFolds, FoldKind, FoldRule, Folds, LabelledFolds, RandomFolds, hashed
 from daskspectral.passes.scale import added
-from daskspectral.validation import check_integer, loaded
+from daskspectral.validation import check_integer, is_sequence, loaded
 
 Array = NDArray[Any]
 DEFAULT = 10
@@ -112,7 +112,7 @@ def checked_folds(value: Any) -> FoldRequest | None:
         os.PathLike,
         *loaded("zarr.Array", "dask.array.Array", "xarray.DataArray"),
     )  # read in a pass
-    several = isinstance(value, (list, tuple))
+    several = is_sequence(value)
     if isinstance(value, outside) or (several and any(isinstance(part, outside[2:]) for part in value)):
         return FoldRequest(labels=value)
     if several and any(isinstance(part, (np.ndarray, list, tuple)) for part in value):  # of several trajectories

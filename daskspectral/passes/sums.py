@@ -13,7 +13,7 @@ from daskspectral.basis import Basis
 from daskspectral.data.batches import READ_BYTES
 from daskspectral.data.frames import TableReader
 from daskspectral.data.integrity import Snapshot
-from daskspectral.data.readers import DaskReader, Reader, ZarrReader
+from daskspectral.data.readers import Reader
 from daskspectral.data.source import Preparation, Source
 from daskspectral.devices import least_rows
 from daskspectral.engine import Plan, Run, plan_rows
@@ -209,7 +209,7 @@ def plan_sums(
     most = max(groups(range(i, i + 1)) for i in range(len(plan.ranges)))
     longest = max(b - a for a, b in plan.ranges)
     read, x = chunk_bytes(source, longest, device), source.readers["x"]
-    if most == 1 and isinstance(x, ZarrReader):  # blocks are no larger than what is read at once
+    if most == 1 and x.chunk:  # blocks are no larger than what is read at once
         block = min(block, max(x.chunk, READ_BYTES // max(1, x.shape[1] * x.dtype.itemsize)))
     live = plan.live(1 + math.ceil(threads / plan.epoch), groups) + max(1, kept)
     if cost is not None:
@@ -413,12 +413,12 @@ def _part_bytes(reader: Reader, rows: int, least: int) -> int:
     zarr chunk of which a task reads a part. The blocks of a dask array are held with what they were made of.
     """
     row = int(np.prod(reader.shape[1:])) * reader.dtype.itemsize
-    if isinstance(reader, DaskReader):
+    if reader.lazy:
         block = max(rows, int(np.diff(reader.edges).max()))
         return block * row * 13 // 10
     if isinstance(reader, TableReader):
         return 2 * int(np.diff(reader.edges).max()) * row
-    if not isinstance(reader, ZarrReader):
+    if not reader.chunk:
         return 0
     decoded = max(READ_BYTES, reader.chunk * row, least * row)
     return decoded if rows >= reader.chunk else 12 * decoded // 5

@@ -33,7 +33,7 @@ from daskspectral.passes.session import Session
 from daskspectral.passes.sums import Discretisation, Outline
 from daskspectral.regression.choice import Terms, decide_regression
 from daskspectral.solve.ridge import resolve_ridge_cut
-from daskspectral.validation import NOT_NEGATIVE, check_number, check_option
+from daskspectral.validation import NOT_NEGATIVE, check_number, check_option, is_word
 
 Array = NDArray[np.floating[Any]]
 
@@ -186,7 +186,7 @@ class HermiteRegressor(Regressor):
             raise ValueError(
                 f"these are moments of {operator}, not of values to regress on; measure them with HermiteRegressor.fit"
             )
-        alpha = self.alpha if self.alpha is None or isinstance(self.alpha, str) else float(self.alpha)
+        alpha = self.alpha if self.alpha in (None, "gcv") else float(self.alpha)
         cut, weight = resolve_ridge_cut(self.rtol, moments.dtype), float(self.gradient_weight)
         problem, fit, coefficients, selection = regress(
             moments, basis=named(self.basis), alpha=alpha, gradient_weight=weight, cut=cut
@@ -265,9 +265,9 @@ class HermiteRegressor(Regressor):
         rng = np.random.default_rng(self.random_state)
         selection = Selection((), {})
         if side.automatic:
-            alpha = None if self.alpha is None or isinstance(self.alpha, str) else float(self.alpha)
+            alpha = None if self.alpha in (None, "gcv") else float(self.alpha)
             terms = Terms(float(self.gradient_weight), alpha, resolve_ridge_cut(self.rtol, self.dtype), self.dtype)
-            blocks = isinstance(self.folds, str) and self.folds == "blocks"
+            blocks = is_word(self.folds, "blocks")
             selection = decide_regression(source, operator, side, terms, rng, blocks=blocks)
             side = replace(side, recipe=selection.parameters["basis"])
         basis, again = side.choose(source, rng, operator, at_most=at_most)

@@ -41,6 +41,7 @@ from daskspectral.plot.views import View
 from daskspectral.regression import HermiteRegressor
 from daskspectral.spectral import Koopman
 from daskspectral.spectral.estimator import SpectralEstimator
+from daskspectral.validation import is_sequence
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -234,7 +235,7 @@ def _views(model: Any, X: Any) -> Sequence[Any]:
     Raises ValueError for more views than the operator has.
     """
     operator = model.moments_.operator if isinstance(model, SpectralEstimator) else None
-    if operator is None or len(operator.views) < 2 or not isinstance(X, (list, tuple)) or not X:
+    if operator is None or len(operator.views) < 2 or not is_sequence(X) or not X:
         return (X,)
     if not of_trajectories(operator) and len(X) > len(operator.views):
         raise ValueError(f"{operator} has {len(operator.views)} views of each row, got {len(X)}")

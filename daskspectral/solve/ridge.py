@@ -218,7 +218,7 @@ class RidgeProblem:
         one at alpha, the same bits for an alpha that is given as for the same alpha when it is found. Raises ValueError
         where every function vanishes.
         """
-        given = None if isinstance(alpha, str) else alpha
+        given = None if alpha is None or alpha == "gcv" else float(alpha)
         alphas, scores, errors, pencil = self.curve(given, cut)
         if given is not None:
             best = given

@@ -19,7 +19,7 @@ from daskspectral.choosing.spaces import FunctionSpace, SearchSpace
 from daskspectral.data.source import Source, label_of
 from daskspectral.engine.sampling import draw_rows, take_rows
 from daskspectral.errors import DensityWarning, warn_user
-from daskspectral.kernels import Kernel, Linear, of_distances, of_products
+from daskspectral.kernels import Linear, of_distances, of_products
 from daskspectral.moments.lattice import check_cut_size
 from daskspectral.moments.moments import LandmarkRows
 from daskspectral.operators import NeighborJumps, Operator
@@ -208,7 +208,7 @@ class Choice(SearchSpace):
         self, source: Source, rng: np.random.Generator, fold_rule_of: FoldRuleOf, kept: Kept | None
     ) -> Discretisation:
         """Return the bases, built by recipes of which all hyperparameters are known."""
-        left, right, network = self.left, self.right, isinstance(self.left.recipe, NeuralBasis)
+        left, right, network = self.left, self.right, self.left.recipe.trained
         fold_rule = fold_rule_of(self.sizes) if network or left.directions is not None else None
         reserved = reserved_folds(fold_rule.number) if network and fold_rule is not None else ()
         networks: list[Any] = []
@@ -274,7 +274,7 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
     left = FunctionSpace.of(with_outputs(functions, components), Role.TRIAL, "x", operator)
     if jumps and not isinstance(left.recipe, (CentroidBasis, NearestCentroids)):
         raise TypeError(f"the basis of NeighborJumps must be a NearestCentroids or CentroidBasis, got {given!r}.")
-    own, network = left.landmarks, isinstance(left.recipe, NeuralBasis)
+    own, network = left.landmarks, left.recipe.trained
     if operator.solver.by_norm and own is not None and own.kernel == "auto" and not left.recipe.vanishes:
         left = replace(left, recipe=replace(own, kernel=Linear()))
     if network and estimator.dtype != "float64":
@@ -306,17 +306,18 @@ def _alike(left: Landmarks | None) -> Landmarks:
     return replace(left, points=None, periods=None, method=method, jitter=0.0)
 
 
-def _has_kink(kernel: Kernel | str) -> bool:
+def _has_kink(kernel: Any) -> bool:
     """Whether k(., y) is not differentiable at y, as for the exponential kernel."""
-    return isinstance(kernel, Kernel) and of_distances(kernel.inner) and kernel.inner.smoothness < 1
+    return kernel != "auto" and of_distances(kernel.inner) and kernel.inner.smoothness < 1
 
 
 def _check_networks(left: BasisRecipe, right: BasisRecipe) -> None:
     """Raise ValueError if one side is a network to be trained and the other is not: both are trained together."""
-    if isinstance(left, NeuralBasis) != isinstance(right, NeuralBasis):
+    if left.trained != right.trained:
         raise ValueError("networks are trained in pairs: give basis and right_basis as a NeuralBasis each")
-    if isinstance(left, NeuralBasis) and isinstance(right, NeuralBasis) and left.outputs != right.outputs:
-        raise ValueError(f"networks are trained in pairs of outputs, and have {left.outputs} and {right.outputs}")
+    outputs = [getattr(side, "outputs", None) for side in (left, right)]
+    if outputs[0] != outputs[1]:
+        raise ValueError(f"networks are trained in pairs of outputs, and have {outputs[0]} and {outputs[1]}")
 
 
 # -- the density of the rows -------------------------------------------------------------------------------------------
@@ -378,8 +379,8 @@ def units_of(operator: Operator) -> str:
     A gradient or a Laplacian may be taken in standardised columns; a derivative along one column, and a sum of
     derivatives of different orders, may not.
     """
-    if isinstance(operator, Generator) and isinstance(operator.diffusion, float):
-        return f"has diffusion={operator.diffusion:g} in them"
+    if isinstance(operator, Generator) and operator.number is not None:
+        return f"has diffusion={operator.number:g} in them"
     if periods_of_space(operator) is not None:
         return "has periods in them"
     for form in operator.forms.values():

@@ -29,7 +29,7 @@ from daskspectral.passes.folds import FoldRequest
 from daskspectral.passes.sums import Discretisation
 from daskspectral.registry import Registered
 from daskspectral.spectral.estimator import SpectralEstimator
-from daskspectral.validation import check_integer, check_option
+from daskspectral.validation import check_integer, check_option, is_word
 
 Array = NDArray[np.floating[Any]]
 Labels = NDArray[np.int64]
@@ -182,7 +182,11 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[misc]
 
     @property
     def _most(self) -> int:
-        return MOST_CLUSTERS if isinstance(self.n_clusters, str) else int(self.n_clusters)
+        return MOST_CLUSTERS if self._automatic else int(self.n_clusters)
+
+    @property
+    def _automatic(self) -> bool:
+        return is_word(self.n_clusters, "auto")
 
     @property
     def basis(self) -> NearestCentroids:  # type: ignore[override]
@@ -215,7 +219,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[misc]
         with open_table(self, X, context, fits=True, sample_weight=sample_weight) as table:
             session = self._session(table)
             self._check_several(session.source)
-            if session.source.n < self._most and not isinstance(self.n_clusters, str):
+            if session.source.n < self._most and not self._automatic:
                 raise ValueError(
                     f"n_clusters={self.n_clusters} must be at most the number of rows, {session.source.n}."
                 )
@@ -274,9 +278,9 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[misc]
         source = Discretisation.of(self.moments_).prepared(source, self.moments_.operator)
         rng, basis = np.random.default_rng(self.random_state), self.basis_
         points = draw_rows(source, PILOT, rng)[1]
-        count = self._number() if isinstance(self.n_clusters, str) else int(self.n_clusters)
+        count = self._number() if self._automatic else int(self.n_clusters)
         distinct = len(np.unique(points, axis=0))
-        if distinct < count and not isinstance(self.n_clusters, str):
+        if distinct < count and not self._automatic:
             raise ValueError(f"n_clusters={count} must be at most the number of distinct rows, {distinct}.")
         weights, radii = basis.neighbors(points)
         coefficients, rows = self.coefficients_[:, :count], basis.row_weights(radii)

@@ -50,7 +50,7 @@ from daskspectral.solvers import Penalised, Solving, solving
 from daskspectral.spectral.choice import choose_functions
 from daskspectral.spectral.components import components_of
 from daskspectral.spectral.summary import told
-from daskspectral.validation import check_option, loaded
+from daskspectral.validation import check_option, is_dask_array, is_data_array, is_sequence
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -301,7 +301,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
         """`fit`, then `transform` of the same array, or list of trajectories. Raises ValueError for several views."""
         operator = checked_operator(self.operator)
-        if not of_trajectories(operator) and isinstance(Rows.of(X).data, (tuple, list)) and len(operator.views) > 1:
+        if not of_trajectories(operator) and is_sequence(Rows.of(X).data) and len(operator.views) > 1:
             raise ValueError("fit_transform takes one array: call fit, then transform of the array that is wanted")
         return super().fit_transform(X, y, **options)
 
@@ -387,11 +387,11 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         if are_trajectories(F):
             return [self.inverse_transform(each) for each in F]
         patterns = self.patterns_
-        labelled = isinstance(F, loaded("xarray.DataArray"))
+        labelled = is_data_array(F)
         if labelled and self.numbering[0] in F.dims:
             F = F.transpose(..., self.numbering[0])
         values: Any = F.data if labelled else F
-        lazy = isinstance(values, loaded("dask.array.Array"))
+        lazy = is_dask_array(values)
         values = values if lazy else np.asarray(values)
         labelled = labelled and "layout_" in vars(self)
         if (values.ndim != 2 and not labelled) or values.shape[-1] != len(patterns.maps):
