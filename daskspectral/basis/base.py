@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis.accumulators import Accumulator, GradientSum, MatrixSums
-from daskspectral.basis.box import Box
+from daskspectral.basis.boundary import Box
 from daskspectral.basis.evaluation import VALUE, Block, Evaluation
 from daskspectral.basis.recipe import BasisRecipe, Sample
 from daskspectral.devices import HOST, Device

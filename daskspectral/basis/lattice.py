@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis.accumulators import Accumulator, ModeSums
 from daskspectral.basis.base import Array, Basis
-from daskspectral.basis.box import Box, Interval
+from daskspectral.basis.boundary import Box, Interval
 from daskspectral.basis.evaluation import Block, Evaluation, Mapped
 from daskspectral.basis.fourier import Waves
 from daskspectral.basis.recipe import BasisRecipe, OpenKernel, Periods, Sample

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import FourierBasis, FourierLattice
-from daskspectral.basis.box import Interval
+from daskspectral.basis.boundary import Interval
 from daskspectral.basis.recipe import Periods
 from daskspectral.data.source import Source
 from daskspectral.errors import TrustWarning, warn_user

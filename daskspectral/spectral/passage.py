@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Boundary
-from daskspectral.basis.outside import outside_of
+from daskspectral.basis.dirichlet import outside_of
 from daskspectral.data.integrity import Snapshot
 from daskspectral.data.source import Source, check_widths, lag_in_rows, open_data
 from daskspectral.data.stopped import open_stopped
