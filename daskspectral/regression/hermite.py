@@ -69,7 +69,7 @@ class HermiteRegressor(Regressor):
     rtol : float, optional
         Relative size of directions that are rounding, positive; by default 1e-15 in float64, 1e-6 in float32.
     dtype : {"float64", "float32"}
-        Arithmetic of the features and their products; sums are always float64.
+        Arithmetic of the features and their products, which are summed in float64 in any case.
     device : {"cpu", "cuda", "auto"}
         Where functions are evaluated and multiplied: "cuda" is a GPU (extra `gpu`). This holds for the pass, `predict`
         and `score`; as in `SpectralDecomposition`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,8 @@ def rotated(model: Any, count: int) -> Any:
     }
     vars(found).update(values)
     vars(found).pop(SIGNIFICANCE, None)
+    if "choice_" in vars(found):
+        found.choice_ = replace(found.choice_, parameters={**found.choice_.parameters, "n_components": count})
     return found
 
 

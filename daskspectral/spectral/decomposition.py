@@ -52,7 +52,7 @@ class SpectralDecomposition(Process):
         their order. An array (numpy, dask, zarr, or its path; for several trajectories a list) has a label for each
         row, and each distinct label is a fold.
     dtype : {"float64", "float32"}
-        Arithmetic of the features and their products; sums are always float64.
+        Arithmetic of the features and their products, which are summed in float64 in any case.
     device : {"cpu", "cuda", "auto"}
         Where functions are evaluated and multiplied: "cuda" is a GPU (extra `gpu`). This holds for the pass,
         `transform` and `score`; the GPU is that of this process, or of each worker; "auto" takes one where there is

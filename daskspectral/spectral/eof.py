@@ -42,7 +42,7 @@ class EOF(FieldEstimator):
     n_components : int or float
         Number of components, or the share of the variance to explain, between 0 and 1.
     folds, dtype, device, random_state
-        As in `SpectralDecomposition`; folds of rows with times are contiguous blocks.
+        As in `SpectralDecomposition`; folds of rows with times are contiguous blocks, and sums float64 for any dtype.
 
     Attributes
     ----------

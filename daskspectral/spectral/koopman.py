@@ -55,7 +55,7 @@ class Koopman(Process):
     n_components : int
         Number of functions, the constant included.
     basis, right_basis, solver, folds, dtype, device, random_state
-        As in `SpectralDecomposition`; folds are contiguous blocks of rows by default.
+        As in `SpectralDecomposition`; folds are contiguous blocks by default, and sums float64 for any dtype.
 
     Attributes
     ----------

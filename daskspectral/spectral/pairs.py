@@ -56,7 +56,7 @@ class CCA(FieldPairs):
     n_components : int
         Number of pairs.
     solver, folds, dtype, device, random_state
-        As in `SpectralDecomposition`; `solvers.Cut()` for no penalty.
+        As in `SpectralDecomposition`; `solvers.Cut()` for no penalty. Sums are float64 for any dtype.
 
     Attributes
     ----------

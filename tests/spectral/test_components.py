@@ -91,6 +91,7 @@ def test_rotated_components_are_the_parts_that_made_the_data() -> None:
     assert_close(found.inverse_transform(scores), model.inverse_transform(model.transform(X)), 1e-10)
     assert np.isnan(found.eigenvalue_errors_).all()
     assert "3 components rotated" in found.status_
+    assert model.rotated(2).choice_.parameters["n_components"] == 2
     assert "No error bars after a rotation" in repr(found)
     assert model.eigenvalues_[0] > found.eigenvalues_[0]
 
