@@ -63,17 +63,17 @@ class Kernel(Parameterised, ABC):
     @property
     def portable(self) -> bool:
         """True if arrays of any device are accepted; kernels of user functions run on the host."""
-        own = type(self).__module__.partition(".")[0] == __package__.partition(".")[0]
-        return own and all(part.portable for part in self.kernels.values())
+        builtin = type(self).__module__.partition(".")[0] == __package__.partition(".")[0]
+        return builtin and all(part.portable for part in self.kernels.values())
 
     @property
     def kernels(self) -> dict[str, Kernel]:
-        """The kernels that it is made of, by parameter."""
+        """Return the kernels of which this one is composed, by parameter."""
         return {name: value for name, value in self.get_params(deep=False).items() if isinstance(value, Kernel)}
 
     @property
     def flat(self) -> Kernel:
-        """The kernel before it was made periodic."""
+        """Return the kernel without its periods."""
         return self
 
     @abstractmethod
@@ -209,8 +209,8 @@ class Kernel(Parameterised, ABC):
 
     def has_scale(self, word: str) -> bool:
         """Return whether a scale is this word, "median" or "auto"."""
-        own = any(is_word(value, word) for value in self.get_params(deep=False).values())
-        return own or any(part.has_scale(word) for part in self.kernels.values())
+        found = any(is_word(value, word) for value in self.get_params(deep=False).values())
+        return found or any(part.has_scale(word) for part in self.kernels.values())
 
 
 class ProfileKernel(Kernel):
