@@ -1,6 +1,6 @@
-"""Checks that users run on kernels, bases, forms, operators, solvers, manifolds, groups and estimators of their own.
+"""Checks of user-defined kernels, bases, forms, operators, solvers, manifolds, groups and estimators.
 
-A kernel in ten lines (`profile` is q or one of its derivatives in s = |x - y|², written into `out`):
+A kernel (`profile` writes q or one of its derivatives in s = |x - y|² into `out`):
 
     >>> import math
     >>> from dataclasses import dataclass
@@ -16,7 +16,7 @@ A kernel in ten lines (`profile` is q or one of its derivatives in s = |x - y|²
     ...         return out
     >>> check_kernel(Cauchy(0.7))
 
-A form in three, on fields of the data of any name:
+A form, with fields of the data:
 
     >>> from daskspectral.forms import form, grad, inner
     >>> @form
@@ -31,8 +31,8 @@ Functions with their gradients:
     >>> waves = CallableBasis(lambda x: np.sin(x).T, lambda x: np.cos(x).T[:, :, None] * np.eye(2)[:, None], d=2)
     >>> check_basis(waves)
 
-`check_operator`, `check_solver`, `check_manifold`, `check_group` and `check_estimator` take one of these each. Each
-check returns None, or raises AssertionError with what is wrong, where and by how much.
+`check_operator`, `check_solver`, `check_manifold`, `check_group` and `check_estimator` are for the other classes.
+Each check returns None, or raises AssertionError with what is wrong, where, and by how much.
 """
 
 from daskspectral.testing.basis import check_basis, check_kernel

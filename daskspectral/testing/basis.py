@@ -36,15 +36,32 @@ SINGLE = 1e-3  # relative, of values in float32
 
 
 def check_basis(basis: Basis, x: ArrayLike | None = None, *, random_state: int = 0) -> None:
-    """Check a basis on normal points, or on rows of x (n, d) where its functions need other points.
+    """Check values, derivatives, sums, copies and saved state of a basis.
 
-    Values are (p, c), and each depends on its own point alone; derivatives of every order that the basis declares (up
-    to 4) agree with finite differences, and the next order raises SmoothnessError; features carry the square root of
-    the weight; the Gram matrix and the Dirichlet form (by the basis's short cut where it has one) are sums over points
-    of products of features, in blocks of any length, beside a constant, and with weights that repeat rows; copies and
-    the saved state give the same functions.
+    Values are (p, c), and each depends on its point only. Derivatives of every order that the basis declares (up to 4)
+    agree with finite differences, and the next order raises SmoothnessError. Features contain the square root of the
+    weight. The Gram matrix and the Dirichlet form are sums over points of products of features, for blocks of any
+    length, with a constant, and with weights that repeat rows. Copies and the saved state define the same functions.
 
-    Raises AssertionError with what is wrong, where and by how much; TypeError for anything but a basis.
+    Parameters
+    ----------
+    basis : Basis
+        The basis.
+    x : array-like of shape (n, d), optional
+        Points; by default normal ones.
+    random_state : int
+        Seed of the random points.
+
+    Raises
+    ------
+    AssertionError
+        With what is wrong, where, and by how much.
+    TypeError
+        If the object is not a basis.
+
+    See Also
+    --------
+    check_kernel : Check of a kernel and its basis functions.
 
     Examples
     --------
@@ -63,7 +80,7 @@ def check_basis(basis: Basis, x: ArrayLike | None = None, *, random_state: int =
     rng = np.random.default_rng(random_state)
     points = draw_points(x, basis.dimension, rng)
     shape, wanted = basis.values(points).shape, (basis.size, len(points))
-    require(shape == wanted, f"{basis.description}: values(x) have the shape {shape}; it is (p, c), here {wanted}")
+    require(shape == wanted, f"{basis.description}: values(x) must have the shape (p, c) = {wanted}, got {shape}")
     few = points[:7]
     check_partials(
         basis.description,
@@ -77,25 +94,25 @@ def check_basis(basis: Basis, x: ArrayLike | None = None, *, random_state: int =
 
 
 def feature(basis: Basis, fields: Mapping[str, Array], atom: Atom, scale: Array | None = None) -> Array:
-    """One atom of all functions at all points, a copy (p, c)."""
+    """Return an atom of all functions at all points, a copy (p, c)."""
     block = Block(fields, np.dtype(float), Workspace(), scale).view(atom.view)
     return np.array(basis.at(block, [atom]).feature(atom))
 
 
 def derivative(alpha: MultiIndex, view: str = "x") -> Atom:
-    """The atom of a partial derivative."""
+    """Return the atom of a partial derivative."""
     return Atom("partial", view, alpha)
 
 
 def check_functions(basis: Basis, x: Array, rng: np.random.Generator) -> None:
-    """Everything that check_basis checks except the derivatives."""
+    """Check all properties of a basis except the derivatives."""
     what, values = basis.description, basis.values(x)
     one_by_one = np.hstack([basis.values(x[k : k + 1]) for k in range(len(x))])
     compare(f"{what}: values(x), against one point at a time", values, one_by_one, EXACT)
     single = basis.values(x, "float32")
-    require(single.dtype == np.float32, f"{what}: values(x, 'float32') come as {single.dtype}")
+    require(single.dtype == np.float32, f"{what}: values(x, 'float32') have the dtype {single.dtype}")
     compare(f"{what}: values(x, 'float32')", single, values, SINGLE)
-    require(basis.local.shape == (basis.size,), f"{what}: local has shape {basis.local.shape}; it is (p,)")
+    require(basis.local.shape == (basis.size,), f"{what}: local must have the shape (p,), got {basis.local.shape}")
     _check_features(basis, x, rng)
     _check_sums(basis, x, rng)
     _check_copies(basis, x)
@@ -131,11 +148,11 @@ def _check_features(basis: Basis, x: Array, rng: np.random.Generator) -> None:
         compare(f"{what}: {name}, times the square root of the weight", found, expected * scale, EXACT)
         if basis.kills(atom):
             most = float(np.abs(expected).max())
-            require(most == 0, f"{what}: kills() says that {name} vanishes everywhere, and it reaches {most:.3g}")
+            require(most == 0, f"{what}: kills() returns True for {name}, whose largest value is {most:.3g}")
 
 
 def _check_sums(basis: Basis, x: Array, rng: np.random.Generator) -> None:
-    """Sums of forms are those of products of features: in any blocks, of weights or repeated rows, by short cuts."""
+    """Compare sums of forms with products of features, for any blocks, weights and repeated rows."""
     d, counts = basis.dimension, rng.integers(0, 4, len(x))
     repeated = {"x": np.repeat(x, counts, axis=0)}
     values = feature(basis, repeated, VALUE)
@@ -153,7 +170,7 @@ def _check_sums(basis: Basis, x: Array, rng: np.random.Generator) -> None:
             kind = "weighted" if "weight" in batch else "repeated"
             what = f"{basis.description}: the sum {key} over {kind} rows, {rows or 'all'} in a block"
             compare(f"{what}, against products of features", alone[key], table, EXACT)
-            compare(f"{what}, beside a constant", beside[key][1:, 1:], table, EXACT)
+            compare(f"{what}, with a constant", beside[key][1:, 1:], table, EXACT)
 
 
 def _check_copies(basis: Basis, x: Array) -> None:
@@ -169,15 +186,37 @@ COINCIDENT = 1e-7  # relative, of k(x, x): the root of the rounding of a squared
 
 
 def check_kernel(kernel: Kernel, d: int = 3, *, x: ArrayLike | None = None, random_state: int = 0) -> None:
-    """Check a kernel in d variables, on normal points, or on rows of x (n, d) for a kernel in other units.
+    """Check values, derivatives, copies, saved state and basis functions of a kernel.
 
-    Its values are symmetric, of the right shape, and positive semidefinite; `diagonal` agrees; derivatives of every
-    order that it declares (up to 4) agree with finite differences, `along` and `second` with `partial`, and the next
-    order raises SmoothnessError; coincident points give finite numbers; parameters, copies and the saved state give
-    the same kernel. Then the functions k(., y_i), which a basis computes from the profile, and their sums are checked.
+    Values are symmetric, of the right shape, and positive semidefinite; `diagonal` agrees with them. Derivatives of
+    every order that the kernel declares (up to 4) agree with finite differences, `along` and `second` with `partial`,
+    and the next order raises SmoothnessError. Coincident points have finite values. Copies and the saved state define
+    the same kernel. Then the functions k(., y_i) and their sums are checked.
 
-    A function that is not symmetric or not positive semidefinite is not a kernel, but may still serve as a basis: see
-    `check_basis`. Raises AssertionError with what is wrong, where and by how much; TypeError for anything but a kernel.
+    A function that is not symmetric or not positive semidefinite is not a kernel, but can be used as a basis: see
+    `check_basis`.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel.
+    d : int
+        Number of variables.
+    x : array-like of shape (n, d), optional
+        Points in the units of the kernel; by default normal ones.
+    random_state : int
+        Seed of the random points.
+
+    Raises
+    ------
+    AssertionError
+        With what is wrong, where, and by how much.
+    TypeError
+        If the object is not a kernel.
+
+    See Also
+    --------
+    check_basis : Check of a basis.
 
     Examples
     --------
@@ -222,7 +261,7 @@ def _check_values(kernel: Kernel, points: Array, y: Array) -> None:
     compare(f"{kernel}: k(x, y), against k(y, x)", table, table.T, EXACT)
     compare(f"{kernel}: diagonal(x), against k(x, x)", kernel.diagonal(points), np.diag(table), COINCIDENT)
     between = np.abs(table - np.diag(np.diag(table))).max()
-    units = f"{kernel} vanishes between different points, and nothing can be checked: give x, points in its units"
+    units = f"{kernel} vanishes between different points; pass x, points in its units"
     require(bool(between > 1e-30 * np.abs(np.diag(table)).max()), units)
     values = np.linalg.eigvalsh((table + table.T) / 2)
     least = f"{kernel} is not positive semidefinite: eigenvalues from {values[0]:.3g} to {values[-1]:.3g}"
@@ -230,7 +269,7 @@ def _check_values(kernel: Kernel, points: Array, y: Array) -> None:
 
 
 def _check_coincident(kernel: Kernel, points: Array, rng: np.random.Generator) -> None:
-    """Derivatives are finite at landmarks, and bounded near them."""
+    """Check that derivatives are finite at landmarks and bounded near them."""
     y = points[:LANDMARKS]
     for total in range(1, int(min(kernel.order, HIGHEST)) + 1):
         for alpha in multi_indices(points.shape[1], total, rng):

@@ -1,4 +1,4 @@
-"""Shared by the checks: points, comparisons that say where they fail, derivatives by finite differences."""
+"""Points, comparisons that report the place of failure, and finite differences, shared by the checks."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ POINTS, LEAST = 40, 12
 
 
 def require(condition: bool, message: str) -> None:
-    """Raise AssertionError where the condition does not hold."""
+    """Raise AssertionError unless the condition holds."""
     if not condition:
         raise AssertionError(message)
 
 
 def compare(what: str, found: Any, expected: Any, tolerance: float, floor: float = 0.0) -> None:
-    """Raise AssertionError where an entry is off by more than `tolerance` times the largest one, and `floor`."""
+    """Raise AssertionError if an error exceeds `tolerance` times the largest entry plus `floor`."""
     found, expected = np.asarray(found), np.asarray(expected)
-    require(found.shape == expected.shape, f"{what}: the shape is {found.shape}; expected {expected.shape}")
+    require(found.shape == expected.shape, f"{what}: expected the shape {expected.shape}, got {found.shape}")
     allowed = tolerance * float(np.abs(expected).max(initial=0)) + floor
     with np.errstate(invalid="ignore"):
         error = np.abs(found - expected)
@@ -50,29 +50,29 @@ def compare(what: str, found: Any, expected: Any, tolerance: float, floor: float
 
 
 def draw_points(x: ArrayLike | None, d: int, rng: np.random.Generator) -> Array:
-    """Distinct rows to check at, normal ones or some of x, in random order; the array is read-only."""
+    """Return distinct points, normal ones or rows of x, in random order, as a read-only array."""
     if x is None:
         points = rng.standard_normal((POINTS, d))
     else:
         points = np.array(x, dtype=float)
         if points.ndim != 2:
-            raise ValueError(f"x are points (n, d); they have shape {points.shape}")
+            raise ValueError(f"x must have the shape (n, d), got {points.shape}")
         points = rng.permutation(np.unique(points, axis=0))[:POINTS]
         if len(points) < LEAST:
-            raise ValueError(f"x needs {LEAST} or more distinct points to check at; it has {len(points)}")
+            raise ValueError(f"x must have at least {LEAST} distinct points, got {len(points)}")
     points.flags.writeable = False
     return points
 
 
 def copies_of(what: str, thing: Thing, expected: type) -> dict[str, Thing]:
-    """Return the pickled copy, as workers get it, and the one read from the saved state if there is one, in words.
+    """Return the pickled copy and, if there is a saved state, the copy read from it, with descriptions.
 
-    Raises AssertionError if it cannot be pickled, or if `load` would refuse the state or find another one.
+    Raises AssertionError if the object cannot be pickled or its state cannot be loaded unchanged.
     """
     try:
         copies = {"its pickled copy": cloudpickle.loads(cloudpickle.dumps(thing))}
     except (pickle.PicklingError, TypeError, AttributeError) as error:
-        raise AssertionError(f"{what} cannot be pickled, and so not sent to workers: {error}") from error
+        raise AssertionError(f"{what} cannot be pickled and sent to workers: {error}") from error
     try:
         state = encode(thing)
     except (ValueError, TypeError):  # of functions or classes that cannot be imported: for use, not to be saved
@@ -81,12 +81,12 @@ def copies_of(what: str, thing: Thing, expected: type) -> dict[str, Thing]:
         found = decode(state, expected, trusted=foreign(state))
     except (ValueError, TypeError) as error:
         raise AssertionError(f"{what} cannot be read from its state: {error}") from error
-    require(digest_of(encode(found)) == digest_of(state), f"{what}: read from its state, it has another state")
+    require(digest_of(encode(found)) == digest_of(state), f"{what}: its state changes when it is saved and loaded")
     return copies | {"the one read from its state": found}
 
 
 def check_copies(thing: Any, expected: type) -> None:
-    """Raise AssertionError unless copies are written alike and, if equality is by value, equal."""
+    """Raise AssertionError unless copies have the same repr and, if equality is by value, are equal."""
     equality: Any = type(thing).__eq__
     for name, copy in copies_of(f"{thing}", thing, expected).items():
         same = repr(copy) == repr(thing) and (equality is object.__eq__ or copy == thing)
@@ -102,7 +102,7 @@ def check_contracted(
     second: Callable[[Array | None], Array],
     rng: np.random.Generator,
 ) -> None:
-    """Derivatives along directions, and second ones, at points of this shape are sums of partial derivatives."""
+    """Compare directional and second derivatives with sums of partial derivatives."""
     n, d = shape
     if order >= 1:
         v = rng.standard_normal(shape)
@@ -117,12 +117,12 @@ def check_contracted(
 
 
 def two_axes(a: int, b: int, d: int) -> MultiIndex:
-    """The multi-index of d_a d_b."""
+    """Return the multi-index of d_a d_b."""
     return tuple((k == a) + (k == b) for k in range(d))
 
 
 def multi_indices(d: int, order: int, rng: np.random.Generator) -> list[MultiIndex]:
-    """Multi-indices of total order `order`, all or some of them."""
+    """Return multi-indices of total order `order`, all or some of them."""
     if math.comb(d + order - 1, order) <= INDICES:
         axes = np.array(list(itertools.combinations_with_replacement(range(d), order)))
     else:
@@ -131,7 +131,7 @@ def multi_indices(d: int, order: int, rng: np.random.Generator) -> list[MultiInd
 
 
 def differences(function: Callable[[Array], Array], x: Array, axis: int) -> tuple[Array, Array]:
-    """d function / dx_axis at the rows of x, and its error: central differences, extrapolated twice."""
+    """Return d function / dx_axis at x and its error, by central differences extrapolated twice."""
     unit = np.array(unit_index(axis, x.shape[1]))
     steps = 2.0 ** (math.floor(math.log2(0.02 * spread(x))) - np.arange(3))
     table = [(function(x + h * unit) - function(x - h * unit)) / (2 * h) for h in steps]
@@ -141,7 +141,7 @@ def differences(function: Callable[[Array], Array], x: Array, axis: int) -> tupl
 
 
 def spread(x: Array) -> float:
-    """The largest standard deviation of a coordinate."""
+    """Return the largest standard deviation of a coordinate."""
     return float(x.std(axis=0).max())
 
 
@@ -153,16 +153,16 @@ def check_partials(
     x: Array,
     rng: np.random.Generator,
 ) -> None:
-    """Each derivative is the limit of difference quotients of a derivative one order lower; above `order` it raises."""
+    """Compare derivatives with differences of one order lower; above `order` they must raise an error."""
     whole = order == math.inf or order in range(1000)
-    require(whole, f"{what}: its order is {order!r}; it is a whole number of 0 or more, or infinite")
+    require(whole, f"{what}: order must be a nonnegative integer or infinite, got {order!r}")
     d = x.shape[1]
 
     def given(x: Array, alpha: MultiIndex) -> Array:
         try:
             return derivative(x, alpha)
         except (IndexError, KeyError, NotImplementedError, SmoothnessError, ValueError) as error:
-            raise AssertionError(f"{what} declares the derivative {alpha}, and refuses it: {error!r}") from error
+            raise AssertionError(f"{what} declares the derivative {alpha}, but raises {error!r}") from error
 
     compare(f"{what}: the partial derivative of order 0, against values", given(x, (0,) * d), values, EXACT)
     for total in range(1, int(min(order, HIGHEST)) + 1):
@@ -175,8 +175,8 @@ def check_partials(
             name = f"{what}: the partial derivative {alpha}"
             require(
                 bool(np.all(error <= allowed)),
-                f"{name} cannot be checked: differences of {below} agree to {error.max():.2g} only. There is a jump, "
-                "or noise, or functions much narrower than the distances of the points: give other points as x",
+                f"{name} cannot be checked: differences of {below} have an error of {error.max():.2g}. There is a "
+                "jump, noise, or a function much narrower than the distances of the points; pass other points as x",
             )
             compare(f"{name}, against differences of {below}", given(x, alpha), expected, DIFFERENCES, floor)
     if order < math.inf:
@@ -185,4 +185,4 @@ def check_partials(
             derivative(x, above)
         except SmoothnessError:
             return
-        raise AssertionError(f"{what} of order {int(order)} gives numbers for {above}: raise SmoothnessError")
+        raise AssertionError(f"{what} of order {int(order)} must raise SmoothnessError for {above}")

@@ -22,14 +22,33 @@ CHUNKINGS = 5
 
 
 def check_form(form: Form, left: Basis | None = None, right: Basis | None = None, *, random_state: int = 0) -> None:
-    """Check a form on two bases (Gaussian functions by default), with random fields.
+    """Check a bilinear form on two bases, with random fields.
 
-    Its matrix equals the plain sum over rows, put together from values and partial derivatives of f_i and g_j. It is
-    the same however the rows are cut into chunks; the same for a weight of 2 as for the row twice; and symmetric if and
-    only if `form.symmetric` says so. A copy and the saved state are equal to the form.
+    The matrix equals the sum over rows of values and partial derivatives of f_i and g_j. It does not depend on chunks,
+    a weight of 2 equals a repeated row, and it is symmetric if and only if `form.symmetric` is True. A copy and the
+    saved state are equal to the form.
 
-    Raises AssertionError with what is wrong, where and by how much; SmoothnessError where a basis lacks derivatives
-    that the form takes; TypeError for anything but a form.
+    Parameters
+    ----------
+    form : Form
+        The form.
+    left, right : Basis, optional
+        Bases of f and g, by default Gaussian functions.
+    random_state : int
+        Seed of the random points.
+
+    Raises
+    ------
+    AssertionError
+        With what is wrong, where, and by how much.
+    SmoothnessError
+        If a basis lacks derivatives that the form requires.
+    TypeError
+        If the object is not a form.
+
+    See Also
+    --------
+    check_operator : Check of all forms of an operator.
 
     Examples
     --------
@@ -83,7 +102,7 @@ def _check_symmetry(form: Form, matrix: Array) -> None:
     symmetric = bool(off <= EXACT * np.abs(matrix).max())
     claim = f"the form {form.name} counts as {'' if form.symmetric else 'not '}symmetric"
     known = form.symmetric or len(matrix) > 1
-    require(symmetric == form.symmetric or not known, f"{claim}, and |H(f, g) - H(g, f)| is up to {off:.3g}")
+    require(symmetric == form.symmetric or not known, f"{claim}, but |H(f, g) - H(g, f)| is up to {off:.3g}")
 
 
 # the matrix of a form, measured and as a plain sum
@@ -100,7 +119,7 @@ def _rows(batch: Mapping[str, Array], rows: Any) -> dict[str, Array]:
 
 
 def _sum_over_rows(form: Form, left: Basis, right: Basis, batch: Mapping[str, Array]) -> Array:
-    """sum_k w_k sum_a F_iak G_jak for every term, in numpy's own loops."""
+    """Return sum_k w_k sum_a F_iak G_jak for every term, by einsum."""
     total = np.zeros((left.size, right.size))
     for factor, product in form.expression.terms:
         weight = factor * batch["weight"]
@@ -113,7 +132,7 @@ def _sum_over_rows(form: Form, left: Basis, right: Basis, batch: Mapping[str, Ar
 
 
 def _coordinates(basis: Basis, atom: Atom, batch: Mapping[str, Array]) -> list[Array]:
-    """An atom as arrays (p, n), one for each coordinate, from values and partial derivatives alone."""
+    """Return an atom as arrays (p, n), one for each coordinate, from values and partial derivatives."""
 
     def partial(alpha: MultiIndex) -> Array:
         return feature(basis, batch, derivative(alpha, atom.view))
@@ -146,13 +165,13 @@ def _dimension(form: Form) -> int:
 
 
 def draw_fields(form: Form, d: int, right: int, rng: np.random.Generator) -> dict[str, Array]:
-    """Random fields that a form of functions of d and d' variables reads, with the weight of each row."""
+    """Return random fields of a form of functions of d and d' variables, with weights of rows."""
     shapes: dict[str, tuple[int, ...]] = {"x": (d,)}
     for name, shape in _reads(form, d, right):
         before = shapes.setdefault(name, shape)
         if len(before) != len(shape):
             raise ValueError(
-                f"the form {form.name} reads the field {name} with rows of shapes {before} and {shape}; use two"
+                f"the form {form.name} needs rows of shapes {before} and {shape} of the field {name}; use two fields"
             )
         shapes[name] = tuple(max(sizes) for sizes in zip(before, shape, strict=True))
     batch: dict[str, Array] = {"weight": rng.random(ROWS) + 0.5}
@@ -163,7 +182,7 @@ def draw_fields(form: Form, d: int, right: int, rng: np.random.Generator) -> dic
 
 
 def _reads(form: Form, d: int, right: int) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The fields that a form reads, each with the smallest shape that a row may have."""
+    """Return the fields of a form, each with the smallest shape of a row."""
     for p in form.products:
         if p.weight is not None:
             yield _row(p.weight, ())

@@ -29,13 +29,31 @@ CLOSE = 1e-6  # of differences by a step of 1e-5, relative
 
 
 def check_manifold(manifold: Manifold, x: ArrayLike | None = None, *, levels: int = 3, random_state: int = 0) -> None:
-    """Check a manifold on a sample of its points, or on points x (n, d) if it cannot be sampled.
+    """Check points, normals, tangents and eigenfunctions of a manifold.
 
-    Copies and the saved state are equal; points lie on it; normals and tangents are orthonormal and span the space.
-    If it can be sampled, its eigenvalues ascend as often as their multiplicities say, and the eigenfunctions of the
-    first levels are orthonormal, with the derivatives that they have by differences along tangents of the space.
+    Copies and the saved state are equal. Points lie on the manifold; normals and tangents are orthonormal and span the
+    space. If the manifold can be sampled, its eigenvalues have the declared multiplicities, and the eigenfunctions of
+    the first levels are orthonormal, with derivatives that agree with differences along tangents.
 
-    Raises AssertionError with what is wrong, where and by how much.
+    Parameters
+    ----------
+    manifold : Manifold
+        The manifold.
+    x : array-like of shape (n, d), optional
+        Points of a manifold that cannot be sampled.
+    levels : int
+        Number of levels.
+    random_state : int
+        Seed of the random points.
+
+    Raises
+    ------
+    AssertionError
+        With what is wrong, where, and by how much.
+
+    See Also
+    --------
+    check_group : Check of a group of isometries.
 
     Examples
     --------
@@ -50,7 +68,7 @@ def check_manifold(manifold: Manifold, x: ArrayLike | None = None, *, levels: in
     frame, tangents, d = manifold.normals(few), manifold.tangents(few), manifold.ambient
     if tangents is not None:
         frame = np.concatenate([frame, tangents])
-        compare(f"{manifold}: normals and tangents, counted", len(frame), d, 0.0)
+        compare(f"{manifold}: number of normals and tangents", len(frame), d, 0.0)
     products = np.einsum("mcd,ncd->cmn", frame, frame)
     compare(f"{manifold}: inner products in a frame", products, np.zeros_like(products) + np.eye(len(frame)), CLOSE)
     if x is not None:
@@ -64,7 +82,7 @@ def check_manifold(manifold: Manifold, x: ArrayLike | None = None, *, levels: in
 def _check_functions(manifold: Manifold, level: int, points: Array, rng: np.random.Generator) -> None:
     space, what = manifold.eigenfunctions(level), f"{manifold}: eigenfunctions of level {level}"
     values = space.values(points)
-    require(values.shape[1] == manifold.multiplicity(level), f"{what}: there are {values.shape[1]}")
+    require(values.shape[1] == manifold.multiplicity(level), f"{what}: got {values.shape[1]} functions")
     compare(f"{what}: means of products", values.T @ values / len(points), np.eye(values.shape[1]), 0.0, NOISE)
     x, v = points[:20], rng.standard_normal(points[:20].shape)
     slopes = (space.values(x + 1e-5 * v) - space.values(x - 1e-5 * v)) / 2e-5
@@ -74,11 +92,29 @@ def _check_functions(manifold: Manifold, level: int, points: Array, rng: np.rand
 def check_group(group: Group, manifold: Manifold, *, random_state: int = 0) -> None:
     """Check a group of isometries of a manifold.
 
-    Copies and the saved state are equal; generators, flows of the algebra and words act on the manifold; a word and
-    its inverse leave points where they are; a word moves eigenfunctions by an orthogonal matrix within their
-    eigenspace; and a finite group of at most 1000 elements has as many as its order says.
+    Copies and the saved state are equal. Generators, flows of the algebra and words are isometries; a word times its
+    inverse is the identity; a word acts on eigenspaces by an orthogonal matrix. A finite group of at most 1000 elements
+    has as many as `order`.
 
-    Raises AssertionError or ValueError with what is wrong.
+    Parameters
+    ----------
+    group : Group
+        The group.
+    manifold : Manifold
+        The manifold.
+    random_state : int
+        Seed of the random points.
+
+    Raises
+    ------
+    AssertionError
+        With what is wrong, where, and by how much.
+    ValueError
+        If a generator is not an isometry.
+
+    See Also
+    --------
+    check_manifold : Check of a manifold.
 
     Examples
     --------
@@ -96,7 +132,7 @@ def check_group(group: Group, manifold: Manifold, *, random_state: int = 0) -> N
     before, after = space.values(x), space.values(word(x))
     moved = np.linalg.lstsq(before, after)[0]
     compare(f"{group}: eigenfunctions after a word", before @ moved, after, CLOSE)
-    compare(f"{group}: what a word does to them", moved @ moved.T, np.eye(len(moved)), CLOSE)
+    compare(f"{group}: the matrix of a word", moved @ moved.T, np.eye(len(moved)), CLOSE)
     if not group.algebra and (group.order or math.inf) <= 1000:
         found = {np.eye(group.dimension).tobytes(): np.eye(group.dimension)}
         fresh = list(found.values())
@@ -104,18 +140,35 @@ def check_group(group: Group, manifold: Manifold, *, random_state: int = 0) -> N
             products = [np.round(g.matrix @ a, 6) + 0.0 for g, a in itertools.product(group.generators, fresh)]
             fresh = [a for a in {a.tobytes(): a for a in products}.values() if a.tobytes() not in found]
             found |= {a.tobytes(): a for a in fresh}
-        require(len(found) == group.order, f"{group} has {len(found)} elements, and its order is {group.order}")
+        require(len(found) == group.order, f"{group} has {len(found)} elements, but the order {group.order}")
 
 
 SAME = 1e-7  # relative, of answers that differ by rounding
-SINGLE = 1e-2  # likewise, of rows in single precision
+SINGLE = 1e-2  # the same for single precision
 
 
 def check_operator(operator: Operator, d: int = 2, *, random_state: int = 0) -> None:
-    """Check an operator on functions of d variables, and of as many on the right.
+    """Check the forms, copies and saved state of an operator.
 
-    Copies and the saved state are equal; each of its forms passes `check_form`; and if it says that it annihilates
-    constants, the form of a constant is 0. Raises AssertionError with what is wrong, where and by how much.
+    Each form passes `check_form`; if the operator declares that it annihilates constants, the form of a constant is 0.
+
+    Parameters
+    ----------
+    operator : Operator
+        The operator.
+    d : int
+        Number of variables of both functions.
+    random_state : int
+        Seed of the random points.
+
+    Raises
+    ------
+    AssertionError
+        With what is wrong, where, and by how much.
+
+    See Also
+    --------
+    check_form : Check of a form.
 
     Examples
     --------
@@ -131,15 +184,30 @@ def check_operator(operator: Operator, d: int = 2, *, random_state: int = 0) -> 
     if operator.annihilates_constants and "form" in operator.forms:
         batch = draw_fields(operator.form, d, d, rng)
         most = np.abs(measure(operator.form, left, ConstantBasis(d), batch)).max()
-        require(bool(most == 0), f"{operator} says that L 1 = 0, and <f, L 1> is up to {most:.3g}")
+        require(bool(most == 0), f"{operator} declares L 1 = 0, but <f, L 1> is up to {most:.3g}")
 
 
 def check_solver(solver: Problem, *, random_state: int = 0) -> None:
-    """Check a kind of problem on a random system of 6 functions: copies, residuals, Ritz values, a change of basis.
+    """Check a kind of problem on a random system of 6 functions.
 
-    Values and functions, up to signs, do not depend on the basis; Ritz values of a solution in its own system are its
-    values, and its score is not less than that of random functions. Raises AssertionError with what is wrong, where
-    and by how much.
+    Values and functions, up to signs, do not depend on the basis. Ritz values of a solution in its system are its
+    values, and its score is not less than that of random functions.
+
+    Parameters
+    ----------
+    solver : Problem
+        The problem.
+    random_state : int
+        Seed of the random points.
+
+    Raises
+    ------
+    AssertionError
+        With what is wrong, where, and by how much.
+
+    See Also
+    --------
+    check_operator : Check of an operator.
 
     Examples
     --------
@@ -172,11 +240,32 @@ def check_solver(solver: Problem, *, random_state: int = 0) -> None:
 def check_estimator(
     estimator: Any, x: ArrayLike, y: ArrayLike | None = None, *, exchangeable: bool = True, random_state: int = 0
 ) -> None:
-    """Check an estimator, whose functions are fixed, on rows x (n, d) with targets y: what its answer depends on.
+    """Check what the result of an estimator with fixed functions depends on.
 
-    That is not how rows are cut into chunks, nor single precision, nor, if rows are `exchangeable`, their order, or
-    whether a row is given twice or with the weight 2. A pickled, a saved and a loaded model answer the same.
-    Raises AssertionError with what is wrong, where and by how much.
+    It must not depend on chunks, on single precision, on pickling or saving and, if rows are exchangeable, on their
+    order and on whether a row is repeated or has the weight 2.
+
+    Parameters
+    ----------
+    estimator : estimator
+        The estimator, not fitted.
+    x : array-like of shape (n, d)
+        Rows.
+    y : array-like, optional
+        Targets (n,).
+    exchangeable : bool
+        True unless the order of rows matters.
+    random_state : int
+        Seed of the random points.
+
+    Raises
+    ------
+    AssertionError
+        With what is wrong, where, and by how much.
+
+    See Also
+    --------
+    check_operator : Check of an operator.
 
     Examples
     --------
