@@ -43,13 +43,12 @@ class Setting:
 class TrialEvaluator:
     """Candidates solved on half of the folds and judged on the other half, at all `penalties`.
 
-    `trial` measures the basis of a candidate; `count` values are compared, as the `kind` of problem does, of which
-    `components` are wanted. `failed` are candidates that did not converge, and why.
+    `trial` measures the basis of a candidate; values are compared as the `kind` of problem does, of which `components`
+    are wanted. `failed` are candidates that did not converge, and why.
     """
 
     trial: Callable[[Setting], Trial]
     halves: Sequence[Split]
-    count: int
     penalties: Sequence[float | None]
     kind: Problem
     components: int
@@ -58,11 +57,12 @@ class TrialEvaluator:
     def scores(self, candidate: Setting) -> dict[Setting, Array]:
         """Return the held-out values (n_splits, k) of a candidate at each of its penalties."""
         settings = [replace(candidate, penalty=c) for c in self.penalties]
+        count = self.kind.n_compared(self.components)
         try:
-            found = self.trial(candidate).judged(self.halves, self.count, self.penalties)
+            found = self.trial(candidate).judged(self.halves, count, self.penalties)
         except np.linalg.LinAlgError as error:
             self.failed.update(dict.fromkeys(settings, str(error)))
-            found = [np.full((len(self.halves), self.count), self.kind.worst)] * len(settings)
+            found = [np.full((len(self.halves), count), self.kind.worst)] * len(settings)
         return dict(zip(settings, found, strict=True))
 
     def totals(self, found: Mapping[Any, Array]) -> dict[Any, float]:

@@ -157,20 +157,21 @@ def system_of(moments: Moments, *, basis: Any, solver: Solving, count: int) -> S
 def prior_search(
     trial: Trial, halves: Sequence[Split], families: Sequence[Kernel], penalties: Sequence[float], count: int
 ) -> Search:
-    """Compare priors of modes by halves of the folds; `trial` has the modes by fold, `count` values are compared.
+    """Compare priors of modes by halves of the folds; `trial` has the modes by fold, `count` values are wanted.
 
     Raises LinAlgError if no candidate converges.
     """
     whole, measured = trial.moments, cast(FourierLattice, trial.moments.basis)
+    kind = whole.operator.solver
     lattice = measured.truncated(shrunk_orders(measured.orders, TRIED))
     moments = whole.expanded(lattice)
 
     def tried(prior: Setting) -> Trial:
         weighed = Weighed(moments, kernel_of(families[prior.family], prior.factor, whole), lattice)
-        span, _ = weighed.leading(min(penalties), ritz_size(count), SPAN)
+        span, _ = weighed.leading(min(penalties), ritz_size(kind.n_compared(count)), SPAN)
         return replace(trial, moments=weighed.reduced(span))
 
-    evaluator = TrialEvaluator(tried, halves, count, penalties, whole.operator.solver, count)
+    evaluator = TrialEvaluator(tried, halves, penalties, kind, count)
     search = searched(evaluator, families)
     if len(evaluator.failed) == len(search.found):
         raise np.linalg.LinAlgError(next(iter(evaluator.failed.values())))
@@ -198,9 +199,7 @@ def choose_prior(moments: Moments, *, kernel: Kernel | None, penalty: float | No
     penalties = tuple(c * unit for c in usual) if penalty is None else (penalty,)
     compared_by = replace(moments, operator=operator)
     trial, halves = Trial(compared_by, folds.number).merged(half_splits(folds.number, TIMES, np.random.default_rng(0)))
-    return Chosen.by(
-        prior_search(trial, halves, families, penalties, operator.solver.n_compared(count)), families, moments, count
-    )
+    return Chosen.by(prior_search(trial, halves, families, penalties, count), families, moments, count)
 
 
 # -- regressions -------------------------------------------------------------------------------------------------------

@@ -245,9 +245,7 @@ class LandmarkSearch:
         part, halves = merged(splits, self.pilot.folds)
         pilot, components, kind = self.pilot.parted(part), self.space.components, self.operator.solver
         measured = partial(trial or self._trial, pilot)
-        return TrialEvaluator(
-            measured, halves, kind.n_compared(components), penalties or self.penalties, kind, components
-        )
+        return TrialEvaluator(measured, halves, penalties or self.penalties, kind, components)
 
     def _trial(self, pilot: Pilot, setting: Setting) -> Trial:
         basis = self.left.of(setting, self.size, self.spread)
@@ -488,9 +486,9 @@ class Lattice(CandidateFamily):
         kept = np.flatnonzero(~lattice.domain(np.asarray(pilot.points("x"), float)))
         part, halves = merged(splits, pilot.folds)
         trial = pilot.among(kept).parted(part).trial(lattice, None, search.landmark[kept], "float64")
-        penalties, count = (PENALTY * pilot.repeats,), pilot.operator.solver.n_compared(search.space.components)
+        penalties = (PENALTY * pilot.repeats,)
         try:
-            found = prior_search(trial, halves, FAMILIES, penalties, count)
+            found = prior_search(trial, halves, FAMILIES, penalties, search.space.components)
         except (UnresolvedError, np.linalg.LinAlgError):
             return None
         best = found.order[0]

@@ -440,9 +440,7 @@ def in_rows(operator: Operator, rows: Rows) -> Operator:
     """
     if not of_trajectories(operator):
         return operator
-    found = operator
-    if isinstance(found.first_lag, str):
-        found = found.in_rows(lag_in_rows(found.first_lag, rows.data))
+    found = operator.in_rows(lag_in_rows(operator.first_lag, rows.data))
     if found.briefer is None:
         return found
     lengths = np.array([reader.shape[0] for reader in _trajectories(rows.data)])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -103,8 +103,7 @@ class Laplacian(Operator):
 
     def is_compatible_with(self, measured: Operator) -> bool:
         if estimate_of(self.density) is None and isinstance(measured, Laplacian):
-            own, other = ((each.manifold, each.clip, exponent_of(each.density)) for each in (self, measured))
-            return own == other
+            return self == replace(measured, density=exponent_of(measured.density))
         return self == measured
 
     @property
@@ -114,8 +113,7 @@ class Laplacian(Operator):
         name, directions = ("tangent", self.manifold.tangents) if self.tangents else ("normal", self.manifold.normals)
 
         def values(fields: Mapping[str, Array]) -> Array:
-            found: Any = directions(np.asarray(fields["x"], dtype=float))
-            return np.moveaxis(found, 0, 1)
+            return np.moveaxis(np.asarray(directions(np.asarray(fields["x"], dtype=float))), 0, 1)
 
         return {name: DerivedField(("x",), values, placed=True)}
 
