@@ -59,6 +59,7 @@ class InvariantBasis(LevelBasis):
     """
 
     expects: ClassVar = {"manifold": Manifold, "group": Group}
+    representation: ClassVar[None] = None
 
     count: int
     group: Group

@@ -261,7 +261,7 @@ class InvariantSpace:
         if not (basis.manifold == self.manifold or (self.manifold is None and isinstance(basis.manifold, Interval))):
             return False
         asked, group = (None, self.group) if self.equivariance is None else self.equivariance
-        found = basis.representation if isinstance(basis, EquivariantBasis) else None
+        found = basis.representation
         if (asked is None) != (found is None):
             return False
         pairs = zip(_moves(basis.group, found), _moves(group, asked), strict=False)

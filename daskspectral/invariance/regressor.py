@@ -258,7 +258,7 @@ class InvariantRegressor(Regressor):
         self.invariant_dimensions_ = basis.dimensions[:levels]
         self.n_eigenfunctions_ = int(basis.multiplicities[:levels].sum())
         rows = counted_rows(self.moments_)
-        self.uniformity_ = Uniformity.of(self.moments_, rows) if isinstance(basis, InvariantBasis) else None
+        self.uniformity_ = Uniformity.of(self.moments_, rows) if basis.representation is None else None
         coverage = Coverage.of(basis, self.moments_.mean("gram"), rows)
         self._support = Support.of(basis.manifold, coverage)
         return self
@@ -275,7 +275,7 @@ class InvariantRegressor(Regressor):
         return self._rows(function, X, output=Result("leverage", (), ()), out=out, **options)
 
     def _predictor(self) -> tuple[SpanValues | EquivariantValues, int | None]:
-        if isinstance(self.basis_, EquivariantBasis):
+        if self.basis_.representation is not None:
             return EquivariantValues(self.basis_, self._coefficients, support=self._support), self._targets
         return SpanValues(self.basis_, self._coefficients, support=self._support), self._targets
 
@@ -288,7 +288,7 @@ class InvariantRegressor(Regressor):
     def _summary_parts(self) -> dict[str, Any]:
         """The parts of a `Summary`."""
         basis: InvariantBasis | EquivariantBasis = self.basis_
-        kind = "equivariant" if isinstance(basis, EquivariantBasis) else "invariant"
+        kind = "invariant" if basis.representation is None else "equivariant"
         facts: dict[str, Any] = {
             "manifold": self.manifold_,
             "group": "none" if self.group is None else self.group,
@@ -297,8 +297,8 @@ class InvariantRegressor(Regressor):
             **row_facts(self.moments_),
             "functions": f"{int(self.invariant_dimensions_.sum())} {kind} ones of {self.n_eigenfunctions_}",
         }
-        if isinstance(basis, EquivariantBasis):
-            facts["output"] = f"{basis.representation!r}, {basis.components} components"
+        if basis.representation is not None:
+            facts["output"] = f"{basis.representation!r}, {basis.representation.components(basis.group)} components"
         if self.alpha_ is not None:
             facts |= {"penalty": f"{self.alpha_:g}", "score": f"{self.gcv_:g}"}
         if self.cv_score_ is not None:

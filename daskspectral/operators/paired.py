@@ -178,15 +178,19 @@ class Transfer(Operator):
     @property
     def multiples(self) -> tuple[int, ...]:
         """The lags that are measured, as multiples of the first, from 1 on."""
-        given = multiples_of(self.lag) if isinstance(self.lag, tuple) else (1,)
+        given = multiples_of(self._given)
         tested = self.reversible and self.lag != (self.first_lag,)
         return tuple(sorted({*given, 2} if tested else given))
 
     @property
     def first_lag(self) -> int | str:
         """The lag that is solved."""
-        first: int | str = self.lag[0] if isinstance(self.lag, tuple) else self.lag
-        return first
+        return self._given[0]
+
+    @property
+    def _given(self) -> tuple[int | str, ...]:
+        """The lags as a tuple."""
+        return self.lag if isinstance(self.lag, tuple) else (self.lag,)
 
     @property
     def lags(self) -> tuple[int, ...]:
@@ -199,12 +203,12 @@ class Transfer(Operator):
     @property
     def briefer(self) -> Operator | None:
         """The operator without lags that are measured only if trajectories are long enough; None without such lags."""
-        return replace(self, lag=(self.lag,)) if self.reversible and not isinstance(self.lag, tuple) else None
+        return replace(self, lag=(self.lag,)) if self.reversible and self.lag != self._given else None
 
     def in_rows(self, first: int) -> Transfer:
         """Return the operator with lags in rows, if its first lag has so many."""
-        several = isinstance(self.lag, tuple)
-        return replace(self, lag=tuple(m * first for m in multiples_of(self.lag)) if several else first)
+        lags = tuple(m * first for m in multiples_of(self._given))
+        return replace(self, lag=lags if self.lag == self._given else first)
 
     @property
     def shifts(self) -> dict[str, int]:
