@@ -433,7 +433,8 @@ class DaskReader(Reader):
         return np.concatenate([[0], np.cumsum(self.array.chunks[0])])
 
     def read(self, start: int, stop: int) -> Array:
-        return np.asarray(self.array[start:stop].compute())
+        whole = self.array if self.tiles is None else self.tiles  # a few rows of one block would take all of it
+        return np.asarray(whole[start:stop].compute())
 
     def _columns_at(self, places: tuple[int | None, ...]) -> Reader:
         return replace(self, array=by_block(partial(taken, places=places), self.array, token="taken"), tiles=None)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, Concatenated, ConstantBasis, LandmarkBasis
 from daskspectral.data.batches import usable
-from daskspectral.data.readers import ArrayReader
+from daskspectral.data.readers import ArrayReader, DaskReader, ZarrReader
 from daskspectral.data.source import Preparation, Source, aligned
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.memory import local_threads
@@ -37,6 +37,7 @@ Array = NDArray[np.floating[Any]]
 BLOCK_BYTES, LEAST_COLUMNS = 1 << 23, 512  # of columns that are multiplied together
 SPARE, TIMES = 40, 3  # in which folds are solved, at least, and times those that are wanted
 GRAM, INVALID = "gram", "invalid"
+DECODED = 12  # chunks at a time
 STATISTICS = 4  # of each column, beside its products with vectors
 
 
@@ -48,7 +49,15 @@ def wide_components(components: int, n_rows: int) -> int:
 def wide_bytes(source: Source, size: int) -> int:
     """Return the memory that the leading components of rows take, in bytes, for so many of them."""
     n, d, threads = source.n, source.dimension, local_threads()
-    held = 0 if source.readers["x"].transposed() is not None else 16 * n * d  # as read, and together
+    reader, held = source.readers["x"], 0
+    columns = reader.transposed()
+    if columns is None:
+        held = 16 * n * d  # as read, and together
+    elif isinstance(reader, ZarrReader):  # several are decoded at a time for the first rows
+        held = DECODED * int(np.prod(reader.array.chunks)) * reader.dtype.itemsize
+    elif isinstance(columns, DaskReader):  # blocks, and together
+        plan = plan_rows(Source({"x": columns}), float(n) ** 2)
+        held = 16 * n * threads * max(stop - start for start, stop in plan.ranges)
     blocks = threads * (16 * n * n + 4 * max(BLOCK_BYTES, 8 * n * LEAST_COLUMNS))
     return held + blocks + 40 * n * n + 17 * (size + 2) * d
 

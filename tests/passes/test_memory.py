@@ -29,8 +29,12 @@ def normal(rows, columns, chunk):
 
 dask.config.set(scheduler="synchronous")
 x = eval(sys.argv[1])
-basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(float(sys.argv[2])), n_landmarks=50, method="uniform")
-model = dsp.SpectralDecomposition(basis=basis, n_components=4, folds=eval(sys.argv[3]), random_state=0)
+scale, shared = eval(sys.argv[2]), {"n_components": 4, "folds": eval(sys.argv[3]), "random_state": 0}
+if scale is None:
+    model = dsp.EOF(**shared)
+else:
+    basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(scale), n_landmarks=50, method="uniform")
+    model = dsp.SpectralDecomposition(basis=basis, **shared)
 plan = model.plan(x)
 open("/proc/self/clear_refs", "w").write("5")
 model.fit(x)
@@ -47,6 +51,10 @@ def large_chunks(x: np.ndarray) -> None:
     zarr.create_array("x.zarr", data=x, chunks=(ROWS // 4, COLUMNS))
 
 
+def places(x: np.ndarray) -> None:
+    zarr.create_array("x.zarr", data=x.reshape(500, -1), chunks=(500, 2000))
+
+
 def netcdf(x: np.ndarray) -> None:
     data = xr.Dataset({"x": (("t", "c"), x)})
     data.to_netcdf("x.nc", engine="h5netcdf", encoding={"x": {"chunksizes": (ROWS // 4, COLUMNS), "zlib": True}})
@@ -59,13 +67,15 @@ def daily(x: np.ndarray) -> None:
     data.to_netcdf("x.nc", engine="h5netcdf", encoding={"x": {"chunksizes": (30, 50, 50)}})
 
 
-CASES = {  # what writes the rows, what reads them, the scale of the kernel and the number of folds
+CASES = {  # what writes the rows, what reads them, the scale of the kernel (None for EOF) and the number of folds
     "Parquet": (parquet, "'x.parquet'", 3.0, None),
     "zarr": (large_chunks, "'x.zarr'", 3.0, None),
     "NetCDF": (netcdf, "'x.nc'", 3.0, None),
     "daily NetCDF": (daily, "'x.nc'", 50.0, 10),
     "xarray, lazy": (daily, "xr.open_dataset('x.nc', chunks={'time': 500})", 50.0, None),
     "dask": (None, f"normal({ROWS}, {COLUMNS}, 500_000)", 3.0, 10),
+    "zarr, chunks of places": (places, "'x.zarr'", None, 10),
+    "dask, chunks of places": (places, "dask.array.from_zarr('x.zarr')", None, 10),
     "dask, wide": (None, "normal(4000, 2500, 500)", 50.0, None),
 }
 
