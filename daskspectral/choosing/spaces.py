@@ -28,6 +28,7 @@ from daskspectral.kernels import Kernel, Linear
 from daskspectral.operators import Operator
 from daskspectral.operators.laplacian import periods_of_space
 from daskspectral.passes.wide import wide_components
+from daskspectral.solve import NormConstrained
 from daskspectral.solvers import Solving
 
 Array = NDArray[np.floating[Any]]
@@ -134,7 +135,7 @@ class FunctionSpace:
         if own is not None and own.linear and own.drawn and own.n_landmarks == "auto" and not recipe.vanishes:
             gaps = source.on_invalid == "pairwise"
             least = dimension if gaps else min(source.n, dimension)
-            few, one = sketched(components), operator.solver.by_norm and not operator.solver.two_sided
+            few, one = sketched(components), operator.solver == NormConstrained()
             if one and components and not gaps and source.n < dimension and source.n <= MOST_SPANNING:
                 size = wide_components(components, source.n)
                 recipe = LinearDirections(own, size, components, self.constant, of_rows=True)

@@ -44,6 +44,7 @@ from daskspectral.passes.folds import FoldRequest, joined_plan
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.wide import RowScores, with_points
 from daskspectral.registry import Registered
+from daskspectral.solve import NormConstrained
 
 Array = NDArray[np.floating[Any]]
 SHARE_SAMPLE = 256
@@ -342,7 +343,7 @@ def _run_of(
 
 def follows(operator: Operator, basis: Basis) -> bool:
     """Whether products of rows that follow one another are summed: for principal components of columns."""
-    return operator.solver.by_norm and not operator.solver.two_sided and directions_of(basis) is not None
+    return operator.solver == NormConstrained() and directions_of(basis) is not None
 
 
 def chunk_bytes(source: Source, rows: int, device: str = "cpu") -> int:
