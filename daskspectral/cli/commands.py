@@ -14,7 +14,6 @@ import click
 
 from daskspectral.cli import settings
 from daskspectral.errors import printable
-from daskspectral.validation import is_sequence
 
 KEY = "daskspectral.cli"
 
@@ -139,7 +138,7 @@ def _call(module: str, name: str, /, **options: Any) -> Any:
 def _refuse_credentials(given: Iterable[Any]) -> None:
     """Raise ValueError, which repeats nothing of it, for a URL with a credential, before it is shown or logged."""
     for value in given:
-        if is_sequence(value):
+        if isinstance(value, (list, tuple)):
             _refuse_credentials(value)
         if isinstance(value, str) and ":/" in value:
             from daskspectral.data.remote import refuse_secrets

@@ -11,7 +11,6 @@ import click
 
 from daskspectral import __version__
 from daskspectral.errors import nearest
-from daskspectral.validation import is_sequence
 
 
 def options_of(given: Sequence[str]) -> dict[str, Any]:
@@ -154,7 +153,7 @@ def _as_typed(value: Any, parameter: click.Parameter, what: str) -> Any:
     many = parameter.multiple if isinstance(parameter, click.Option) else parameter.nargs != 1
     if isinstance(value, Mapping):
         value = [f"{key}{'=' if many else ':'}{item}" for key, item in value.items()]
-    if is_sequence(value):
+    if isinstance(value, (list, tuple)):
         texts = [str(item) for item in value]
         return texts if many else ",".join(texts)
     if isinstance(value, bool):
