@@ -78,7 +78,7 @@ def test_the_rows_give_what_all_columns_give(rows: Any, params: dict[str, Any], 
     assert_close(found.held_out_, wanted.held_out_, 1e-9)
     seen = FIELD if getattr(rows, "latitude", None) else X
     for x in (seen[:9], seen[20:] * 2):
-        scores, others = found.transform(x), wanted.transform(x)
+        scores, others = np.asarray(found.transform(x)), np.asarray(wanted.transform(x))  # of other dimensions
         assert_close(scores * np.sign(np.sum(scores * others, axis=0)), others, 1e-8)
     one, two = found.patterns_, wanted.patterns_
     signs = np.sign(np.sum(one.single * two.single, axis=1))[:, None]
