@@ -44,7 +44,7 @@ frame) are paired by them, so that no pair spans a gap; a lag such as "6h" is co
 
     timescales_, dynamic_residuals_    at every lag, with intervals; how far functions are from eigenfunctions
     chapman_kolmogorov()               what the first lag predicts at the others, and what is measured
-    metastable_sets(m)                 PCCA+, with probabilities, rates, passage times, memberships(x)
+    metastable_sets(m)                 PCCA+, with probabilities, rates, passage times, memberships(x), predict(x)
     first_passage(x, a, b)             with committor(x), passage_time(x): at any lag; both of generators, too
     forecast(x, steps)                 the mean of the columns later, with forecast_score(x) on other rows
     equilibrium_weights(x)             of trajectories that do not start in equilibrium

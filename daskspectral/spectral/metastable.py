@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 import scipy.optimize
+import scipy.stats
 from numpy.typing import NDArray
 
 from daskspectral.moments.intervals import jackknife_ends
@@ -22,6 +23,7 @@ Array = NDArray[np.floating[Any]]
 OPTIMISED: Any = {"xatol": 1e-8, "fatol": 1e-12, "maxiter": 20_000, "maxfev": 20_000}
 NEGATIVE = 1e-9  # below 0, from which on a membership is not rounding
 MOST_MOVED = 0.1  # of a transition, whatever its error
+PRIOR, DRAWS = 0.5, 1000  # jumps that are added (Jeffreys), and draws of rates
 UNKNOWN = 0.5  # half of the interval of a transition, from which on it is any probability
 
 
@@ -37,7 +39,9 @@ class SetStatistics:
     probabilities: Array
     transitions: Array
     rates: Array
+    rate_errors: Array
     passage_times: Array
+    passage_time_errors: Array
     gap: float
     suggested: int
     negative: float
@@ -68,14 +72,17 @@ def metastable_sets(
     """
     m, propagator = len(functions) + 1, propagators[0]
     weights = crisp(np.column_stack([np.ones(len(values)), values]))
-    whole = with_constant(propagator)
     found = np.linalg.eigvals(propagator)
     if (np.abs(found.imag) > 1e-9).any() or (found.real <= 0).any():
         raise ValueError(
             f"rates of {m} sets take positive values, got {np.round(found, 3)}: take fewer, or a shorter lag"
         )
     inverse = np.linalg.inv(weights)
-    rates = as_rates(inverse @ (scipy.linalg.logm(whole).real / lag) @ weights)
+    generators = [as_rates(inverse @ (_log(matrix) / lag) @ weights) for matrix in with_constant(propagators)]
+    rates, times = generators[0], [passage_times(matrix) for matrix in generators]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        time_ends = np.exp(jackknife_ends(np.log(times), factor))
+    time_ends[np.diag_indices(m)] = 0
     samples = (inverse @ with_constant(propagators) @ weights).real
     transitions = as_probabilities(samples[0])
     moved = np.abs(transitions - samples[0])
@@ -89,7 +96,9 @@ def metastable_sets(
         as_probabilities(weights[:1])[0],
         transitions,
         rates,
-        passage_times(rates),
+        _of_sign(jackknife_ends(np.stack(generators), factor)),
+        times[0],
+        time_ends,
         float(ratios[m - 2]) if m - 2 < len(ratios) else np.nan,
         int(np.argmax(ratios)) + 2 if len(ratios) else m,
         float((memberships < -NEGATIVE).any(axis=1).mean()),
@@ -115,6 +124,45 @@ def as_rates(found: Array) -> Array:
     jumps = np.maximum(found - np.diag(np.diag(found)), 0)
     valid = (jumps == found)[~np.eye(len(found), dtype=bool)].all()
     return found if valid else np.asarray(jumps - np.diag(jumps.sum(axis=1)))
+
+
+def _log(propagator: Array) -> Array:
+    """Return the real logarithm of a matrix; NaN if it has values of 0 or less, as without a fold."""
+    if (np.linalg.eigvals(propagator).real <= 0).any():
+        return np.full(propagator.shape, np.nan)
+    return np.asarray(scipy.linalg.logm(propagator).real)
+
+
+def _of_sign(ends: Array) -> Array:
+    """Return ends (m, m, 2) of the intervals of rates, cut off at 0: rates to other sets are not negative."""
+    own = np.eye(len(ends), dtype=bool)[..., None]
+    return np.where(own, np.minimum(ends, 0), np.maximum(ends, 0))
+
+
+def rate_ends(jumps: Array, rows: Array) -> Array:
+    """Return the ends (m, m, 2) of 95 % intervals of rates, from numbers of jumps (m, m) in the time `rows` (m,).
+
+    Numbers of rare jumps are of Poisson's distribution.
+    """
+    counts = jumps + np.diag(jumps.sum(axis=1))
+    ends = scipy.stats.chi2.ppf([0.025, 0.975], 2 * np.stack([counts, counts + 1], axis=-1)) / 2
+    found = np.nan_to_num(ends) / rows[:, None, None]
+    own = np.arange(len(rows))
+    found[own, own] = -found[own, own, ::-1]
+    return np.asarray(found)
+
+
+def passage_time_ends(jumps: Array, rows: Array) -> Array:
+    """Return the ends (m, m, 2) of 95 % intervals of `passage_times`, by draws of the rates given numbers of jumps."""
+    m, found = len(rows), np.zeros((*jumps.shape, 2))
+    rates = np.random.default_rng(0).gamma(jumps + PRIOR, size=(DRAWS, m, m)) / rows[:, None]
+    rates[:, range(m), range(m)] = 0
+    rates[:, range(m), range(m)] = -rates.sum(axis=2)
+    for target in range(m):
+        others = np.delete(np.arange(m), target)
+        times = np.linalg.solve(rates[:, others[:, None], others], -np.ones((DRAWS, m - 1, 1)))[..., 0]
+        found[others, target] = np.quantile(times, [0.025, 0.975], axis=0).T
+    return found
 
 
 def gaps(timescales: Array) -> Array:

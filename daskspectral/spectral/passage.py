@@ -42,7 +42,7 @@ from daskspectral.solvers import solving
 from daskspectral.spectral.committors import passage_of_generator, stopped_passage
 from daskspectral.spectral.cores import visits_of
 from daskspectral.spectral.estimator import SpectralEstimator
-from daskspectral.spectral.metastable import metastable_sets, passage_times
+from daskspectral.spectral.metastable import metastable_sets, passage_time_ends, passage_times, rate_ends
 from daskspectral.spectral.sets import MetastableSets
 from daskspectral.validation import check_integer
 
@@ -204,9 +204,9 @@ class Process(SpectralEstimator):
         """Find m sets between which jumps are rare, by PCCA+ in the constant and m - 1 slow functions.
 
         The vertices of the memberships are among at most 20 000 rows drawn from X (a trajectory, or a list of them; the
-        rows of a generator), without X among the landmarks. Passage times are of visits of trajectories X to the cores
-        of the sets, by one pass. Warns if the data bear out fewer sets. Raises ValueError for m = 1, for more sets than
-        functions, for complex functions, and for operators of no process, before anything is read.
+        rows of a generator), without X among the landmarks. Rates and passage times are of visits of trajectories X
+        to the cores of the sets, by one pass. Warns if the data bear out fewer sets. Raises ValueError for m = 1, for
+        more sets than functions, for complex functions, and for operators of no process, before anything is read.
         """
         matrices, m = self._propagation(), check_integer("m", m, 2)
         functions = matrices.processes[: m - 1]
@@ -225,8 +225,12 @@ class Process(SpectralEstimator):
             lag = matrices.lags[0].item()
             found = metastable_sets(values, others, functions, propagators, timescales, lag, matrices.factor)
             span = self._span(functions, found.weights)
-            rates = None if source is None or source.lagged is None else visits_of(source, span).rates
-        found = found if rates is None else replace(found, passage_times=passage_times(rates))
+            visits = None if source is None or source.lagged is None else visits_of(source, span)
+        if visits is not None and (rates := visits.rates) is not None:
+            ends = rate_ends(visits.jumps, visits.rows), passage_time_ends(visits.jumps, visits.rows)
+            times = passage_times(rates)
+            ends[1][..., 1] = np.maximum(ends[1][..., 1], times)
+            found = replace(found, rates=rates, rate_errors=ends[0], passage_times=times, passage_time_errors=ends[1])
         if found.borne_out < m:
             warn_user(
                 f"the data bear out {found.borne_out} sets: transitions between {m} are unknown, or no probabilities. "

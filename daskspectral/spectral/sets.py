@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.engine.memory import chosen_device
 from daskspectral.estimators.evaluator import ModelFunctions
-from daskspectral.passes.apply import Result
-from daskspectral.passes.functions import SpanValues
+from daskspectral.passes.apply import Guessed, Result
+from daskspectral.passes.functions import SpanFunction, SpanValues
 from daskspectral.spectral.metastable import SetStatistics, as_probabilities
 
 Array = NDArray[np.floating[Any]]
@@ -31,10 +31,13 @@ class MetastableSets(ModelFunctions, SetStatistics):
     transitions : ndarray of shape (m, m)
         Probabilities of a transition from set to set within the `lag`.
     rates : ndarray of shape (m, m)
-        The generator with these transitions, or the nearest one, with a row for the set that is left.
+        Rates of jumps, with a row for the set that is left: of trajectories by the cores that they visit
+        (`spectral.cores`), or else the generator with these transitions, or the nearest one.
     passage_times : ndarray of shape (m, m)
-        Mean first passage times from set to set: from rows of trajectories by the cores that they visit
-        (`spectral.cores`), or else of jumps with these rates; infinite to a set that is not reached.
+        Mean first passage times from set to set of jumps with these rates; infinite to a set that is not reached.
+    rate_errors, passage_time_errors : ndarray of shape (m, m, 2)
+        Ends of 95 % intervals, none beyond 0: of numbers of jumps by Poisson's distribution, or else by a jackknife
+        over folds.
     gap, suggested : float, int
         The timescale of the fastest process between sets over that of the slowest within them, and the m for which it
         is widest; what is faster than the lag counts as the lag.
@@ -65,6 +68,7 @@ class MetastableSets(ModelFunctions, SetStatistics):
     dimension_names: ClassVar = {
         **dict.fromkeys(("probabilities", "means"), ("set",)),
         **dict.fromkeys(("transitions", "rates", "passage_times"), ("set", "to_set")),
+        **dict.fromkeys(("rate_errors", "passage_time_errors"), ("set", "to_set", "bound")),
         **{"weights": ("term", "set"), "functions": ("process",), "coefficients": ("function", "set")},
     }
 
@@ -117,3 +121,28 @@ class MetastableSets(ModelFunctions, SetStatistics):
         """Return the memberships (n, m) of the rows of X, projected on probabilities; options as in `transform`."""
         output = replace(Result.of_components("membership", self.count), finish=as_probabilities)
         return self._rows(self.function, X, output=output, **options)
+
+    def predict(self, X: Any, **options: Any) -> Any:
+        """Return the set (n,) with the largest membership of each row of X, -1 for invalid rows that are skipped.
+
+        Options as in `transform`.
+        """
+        sets = LargestMembership(self.basis, self.function, device=self.function.device, preparation=self.preparation_)
+        return self._rows(sets, X, output=Result("set", (), ()), **options)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LargestMembership(SpanFunction):
+    """The number (c, 1) of the largest of the memberships, -1 for rows that have none."""
+
+    memberships: SpanValues
+    columns = 1
+    dtype = np.dtype(np.int64)
+    missing: ClassVar[Any] = -1
+
+    def block(self, x: Array, out: Array) -> Guessed | None:
+        found = np.empty((len(x), self.memberships.columns))
+        guessed = replace(self.memberships, extrapolate=self.extrapolate).block(x, found)
+        out[:, 0] = np.where(np.isnan(found).any(axis=1), self.missing, found.argmax(axis=1))
+        return guessed

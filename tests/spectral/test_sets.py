@@ -4,8 +4,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import dask.array as da
 import numpy as np
 import pytest
+import scipy.stats
 import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,7 +19,14 @@ from daskspectral.basis import Landmarks, MonomialBasis, NormalizedRBF
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import Covariance, Generator, Laplacian, Transfer
 from daskspectral.spectral.cores import CORE, Visits
-from daskspectral.spectral.metastable import as_probabilities, as_rates, metastable_sets, passage_times
+from daskspectral.spectral.metastable import (
+    as_probabilities,
+    as_rates,
+    metastable_sets,
+    passage_time_ends,
+    passage_times,
+    rate_ends,
+)
 from tests.common import koopman
 
 Array = NDArray[Any]
@@ -95,6 +104,19 @@ def test_a_set_that_is_not_reached_is_infinitely_far() -> None:
     np.testing.assert_allclose(passage_times(rates), [[0, 1, np.inf], [1, 0, np.inf], [1.5, 0.5, 0]])
 
 
+def test_intervals_of_rates_are_those_of_numbers_of_jumps() -> None:
+    """Of 0, 4 and 10 jumps: Poisson's intervals (Garwood 1936), and of two sets the gamma distribution of a rate."""
+    jumps, rows = np.array([[0, 0, 4], [0, 0, 10], [0, 10, 0]]), np.array([1.0, 10.0, 100.0])
+    ends = rate_ends(jumps, rows)
+    np.testing.assert_allclose(ends[0, 1:], [[0, 3.689], [1.0899, 10.2416]], rtol=1e-4)
+    np.testing.assert_allclose(ends[1, 2], np.array([4.7954, 18.3904]) / 10, rtol=1e-4)
+    np.testing.assert_allclose(ends[2, 2], -np.array([18.3904, 4.7954]) / 100, rtol=1e-4)
+    times = passage_time_ends(np.array([[0, 10], [4, 0]]), np.array([50.0, 30.0]))
+    np.testing.assert_allclose(times[0, 1], 50 / scipy.stats.gamma.ppf([0.975, 0.025], 10.5), rtol=0.1)
+    np.testing.assert_allclose(times[1, 0], 30 / scipy.stats.gamma.ppf([0.975, 0.025], 4.5), rtol=0.1)
+    np.testing.assert_array_equal(times[[0, 1], [0, 1]], 0)
+
+
 @pytest.mark.parametrize(("noise", "borne_out"), [(0.01, 2), (1.0, 1), (4.0, 1)])
 def test_transitions_that_are_not_known_bear_no_sets_out(noise: float, borne_out: int) -> None:
     values, folds = np.repeat([[-1.0], [1.0]], 20, axis=0), np.resize([-1.0, 1.0], 10)
@@ -130,11 +152,21 @@ def test_three_wells_are_three_sets(wells: Any, tmp_path: Path) -> None:
     sets = model.metastable_sets(3, paths)
     sets.save(tmp_path / "sets.zarr")
     with xr.open_zarr(tmp_path / "sets.zarr") as saved:
-        assert set(saved.dims) == {"set", "to_set", "term", "process", "function"}
+        assert set(saved.dims) == {"set", "to_set", "bound", "term", "process", "function"}
     assert sets.borne_out == sets.suggested == 3
     shown = repr(sets).splitlines()
     assert len(shown) <= 12
     assert [float(line.split()[1]) for line in shown[-3:]] == pytest.approx(sets.probabilities, rel=5e-3)
+    for values, ends in ((sets.rates, sets.rate_errors), (sets.passage_times, sets.passage_time_errors)):
+        assert ((ends[..., 0] <= values) & (values <= ends[..., 1])).all()
+    assert (sets.rate_errors[~np.eye(3, dtype=bool)] >= 0).all()
+    crisp = sets.predict(paths)
+    for states, path in zip(crisp, paths, strict=True):
+        np.testing.assert_array_equal(states, np.asarray(sets.memberships(path)).argmax(axis=1))
+    skipped = dsp.Rows(da.from_array(np.array([[np.nan], [0.0]])), on_invalid="skip")
+    lazy = sets.predict(skipped)
+    assert lazy.dtype == crisp[0].dtype == np.int64
+    assert lazy.compute().tolist() == [-1, sets.predict([[0.0]])[0]]
     memberships = [np.asarray(sets.memberships(path)) for path in paths]
     cores = [np.where(chi.max(axis=1) > CORE, chi.argmax(axis=1), -1) for chi in memberships]
     order = np.argsort(np.asarray(sets.memberships(np.array([[-1.2], [0.0], [1.2]]))).argmax(axis=1))
@@ -172,6 +204,8 @@ def test_sets_of_a_generator_have_rates_in_its_time(operator: Any, given: bool) 
     assert sets.suggested == 2
     slowest = abs(model.eigenvalues_[1])
     np.testing.assert_allclose(np.linalg.eigvals(sets.rates).real.min(), -slowest, rtol=1e-6)
+    for values, ends in ((sets.rates, sets.rate_errors), (sets.passage_times, sets.passage_time_errors)):
+        assert ((ends[..., 0] <= values) & (values <= ends[..., 1])).all()
     np.testing.assert_allclose(sets.passage_times[0, 1] * sets.rates[0, 1], 1, rtol=1e-9)
     assert sets.lag == pytest.approx(1 / abs(model.eigenvalues_[2]))
     chances = np.asarray(sets.memberships(np.array([[-1.0], [1.0]])))
