@@ -20,7 +20,7 @@ from daskspectral.operators.lags import lags_of
 from daskspectral.passes.apply import Result
 from daskspectral.passes.score import explained
 from daskspectral.solvers import Solving
-from daskspectral.spectral.passage import Process
+from daskspectral.spectral.passage import Process, SpanInterval
 from daskspectral.spectral.sets import MetastableSets
 from daskspectral.spectral.summary import dynamic_facts
 from daskspectral.validation import check_integer, check_type
@@ -212,7 +212,7 @@ class Koopman(Process):
             check_widths(self.moments_, source)
             return explained(self._combined(*known), source, "future")
 
-    def equilibrium_weights(self, X: Any, **options: Any) -> Any:
+    def equilibrium_weights(self, X: Any, *, interval: bool = False, **options: Any) -> Any:
         """Weights (n,) of the rows of X as in equilibrium, for trajectories that start elsewhere, of mean 1 in the fit.
 
         Of a list of trajectories a list.
@@ -220,7 +220,8 @@ class Koopman(Process):
         The stationary density over that of the rows, in the span of the fitted functions: the left function of the
         value 1 (Koopman reweighting: Wu, Nüske, Paul, Klus, Koltai and Noé 2017). A second fit with them,
         `fit(X, sample_weight=est.equilibrium_weights(X))`, is of the process in equilibrium. Negative values are cut
-        off at 0. Options as in `transform`. Raises ValueError without a constant among the functions.
+        off at 0. With `interval`, (n, 3): the weights and the ends of their 95 % intervals, by a jackknife over folds.
+        Options as in `transform`. Raises ValueError without a constant among the functions.
         """
         matrices, moments = self._square_matrices(), self.moments_
         if matrices.constant is None:
@@ -228,8 +229,12 @@ class Koopman(Process):
         starts, pairs = matrices.grams, matrices.forms[:, 0]
         if "followed" in moments.arrays:  # of rows as they came, not taken as reversible
             starts, pairs, *_ = both_ends(moments, self.coefficients_)
-        found = self.coefficients_ @ stationary(pairs[0], starts[0])
-        found = (found / (moments.mean("first") @ found)).real[:, None]
+        count = len(starts) if interval else 1
+        found = np.stack([self.coefficients_ @ stationary(pairs[s], starts[s]) for s in range(count)], axis=1)
+        found = (found / (moments.mean("first") @ found)).real
+        if interval:
+            basis, found = self.basis_.condensed(found)
+            return SpanInterval(basis, found, matrices.factor, np.inf).at(self, X, "weight", options)
         output = Result("weight", (), (), finish=partial(np.maximum, 0))
         return self._rows(self._combined(found), X, output=output, **options)
 

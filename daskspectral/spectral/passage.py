@@ -132,9 +132,8 @@ class FirstPassage(ModelFunctions):
         return self._interval(1, np.inf, "passage_time", X, options)
 
     def _interval(self, which: int, highest: float, name: str, X: Any, options: Any) -> Any:
-        shared: dict[str, Any] = {"device": chosen_device(self.device), "preparation": self.preparation_}
-        function = SpanInterval(self.basis, self.coefficients[:, :, which].T, self.factor, highest, **shared)
-        return self._rows(function, X, output=Result(name, (3,), ("part",), {"part": PARTS}), **options)
+        function = SpanInterval(self.basis, self.coefficients[:, :, which].T, self.factor, highest)
+        return function.at(self, X, name, options)
 
 
 class Process(SpectralEstimator):
@@ -350,6 +349,11 @@ class SpanInterval(SpanFunction):
     highest: float
     columns = 3
     needed = slice(1)
+
+    def at(self, model: Any, X: Any, name: str, options: Mapping[str, Any]) -> Any:
+        """Return the values at the rows of X with their ends, (n, 3), for a fitted object of these functions."""
+        function = replace(self, device=chosen_device(model.device), preparation=model.preparation_)
+        return model._rows(function, X, output=Result(name, (3,), ("part",), {"part": PARTS}), **options)
 
     @cached_property
     def _samples(self) -> SpanValues:

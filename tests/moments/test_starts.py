@@ -98,6 +98,11 @@ def test_weights_of_equilibrium_are_stationary_over_counted_shares(operator: Tra
     model = fit(operator, x)
     assert operator.solver.name != "eigen" or np.abs(model.eigenvalues_.imag).max() > 0.1
     np.testing.assert_allclose(model.equilibrium_weights(np.arange(3.0)[:, None]), weights, rtol=1e-9)
+    ends = model.equilibrium_weights(np.arange(3.0)[:, None], interval=True)
+    np.testing.assert_allclose(ends[:, 0], weights, rtol=1e-9)
+    true = stationary(turning) / (sum(np.linalg.matrix_power(turning, k)[0] for k in range(5)) / 5)
+    assert ((ends[:, 1] < true) & (true < ends[:, 2])).all()
+    assert ((ends[:, 2] - ends[:, 1]) < 0.4 * true).all()
     several = np.concatenate(model.equilibrium_weights(x))
     np.testing.assert_allclose(several, weights[np.concatenate(x)[:, 0].astype(int)], rtol=1e-9)
 
