@@ -47,9 +47,11 @@ frame) are paired by them, so that no pair spans a gap; a lag such as "6h" is co
     metastable_sets(m)                 PCCA+, with probabilities, rates, passage times, memberships(x), predict(x)
     first_passage(x, a, b)             with committor(x), passage_time(x): at any lag; both of generators, too
     forecast(x, steps)                 the mean of the columns later, with forecast_score(x) on other rows
-    equilibrium_weights(x)             of trajectories that do not start in equilibrium
+    equilibrium_weights(x)             of trajectories that do not start in equilibrium; interval=True for their ends
 
-`dsp.plot` draws it (`eigenfunctions`, `spectrum`, `timescales`, ...), and `dsp.report` puts it on one page.
+All of them accept a list of trajectories, of which `transform` and the like return a list.
+
+`dsp.plot` draws it (`free_energy`, `eigenfunctions`, `spectrum`, `timescales`, ...), and `dsp.report` puts it on one page.
 
 What it takes
 -------------

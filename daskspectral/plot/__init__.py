@@ -5,6 +5,7 @@
 `eigenfunction(est, X, 1)`, `eigenfunctions`        one function with axes, units and color bar; many, side by side
 `eof(model, 1)`, `scree(model)`                     the map of a mode; shares of modes, North's bars, red noise
 `embedding(F, color=)`                              rows in two coordinates, colored by any variable
+`free_energy(model, X)`                             free energy of trajectories over two columns, in equilibrium
 `timescales(model)`                                 implied timescales of transfer operators against the lag
 `chapman_kolmogorov(model)`                         what one lag predicts for longer ones, and what is measured there
 `choice(est)`                                       the scores of the automatic choice by scale
@@ -33,6 +34,7 @@ from daskspectral.plot.functions import (
     eigenfunctions,
     embedding,
     eof,
+    free_energy,
     panels,
 )
 from daskspectral.plot.spectra import chapman_kolmogorov, choice, scree, spectrum, timescales
@@ -45,6 +47,7 @@ __all__ = [
     "embedding",
     "eof",
     "figure_of",
+    "free_energy",
     "level_lines",
     "mollweide",
     "panels",

@@ -17,6 +17,7 @@ from daskspectral.data.remote import Location, local_path, using
 from daskspectral.data.writing import write_file
 from daskspectral.embedding import DiffusionMap, KernelEmbedding, SDPEmbedding
 from daskspectral.moments.attributes import Attributes
+from daskspectral.spectral import Koopman
 from daskspectral.spectral.estimator import SpectralEstimator
 from daskspectral.spectral.fields import FieldEstimator
 
@@ -76,7 +77,7 @@ def still(values: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
 
 
 def value_label(estimator: Any, i: int) -> str:
-    """A function by its value, such as "λ₁ = 0.21", and whether it is a constant; of a field "EOF 1 (19.0 %)"."""
+    """A function by its value, such as "λ₁ = 0.21", with its timescale or "constant"; of a field "EOF 1 (19.0 %)"."""
     if isinstance(estimator, FieldEstimator):
         return f"{type(estimator).__name__} {i + 1} ({estimator.mode_label(i)})"
     values = values_of(estimator)
@@ -84,6 +85,8 @@ def value_label(estimator: Any, i: int) -> str:
     text = f"{value.real:.3g}" + (f" {'+' if value.imag > 0 else '-'} {abs(value.imag):.3g}i" if value.imag else "")
     letter = "σ" if is_singular(estimator) else "λ"
     constant = ", constant" if i < getattr(estimator, "constants_", 0) else ""
+    if isinstance(estimator, Koopman) and i in (processes := estimator._matrices().processes):
+        constant = f", {estimator.timescales_[0, list(processes).index(i)]:.3g} rows"
     return f"{letter}{str(i).translate(_LOWERED)} = {text}{constant}".replace("-", "\N{MINUS SIGN}")
 
 

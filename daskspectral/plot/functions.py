@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from daskspectral.errors import ParameterError
 from daskspectral.plot.common import (
     BLUE,
     FAINT,
@@ -29,7 +30,7 @@ from daskspectral.plot.common import (
     with_unit,
 )
 from daskspectral.plot.views import View
-from daskspectral.spectral import EOF
+from daskspectral.spectral import EOF, Koopman
 from daskspectral.spectral.components import modes_of
 from daskspectral.spectral.estimator import SpectralEstimator, in_the_field
 from daskspectral.spectral.fields import FieldEstimator
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array = NDArray[np.floating[Any]]
-MOST = 20_000  # rows that are drawn
+MOST, MOST_COUNTED = 20_000, 200_000  # rows that are drawn, and counted in bins
 CLASSES = 6  # distinct labels that have a color each
 MARKERS = "o^sDvP"
 
@@ -238,6 +239,47 @@ def embedding(
     else:
         figure_of(axes).colorbar(axes.scatter(x, y, c=variable, **look), ax=axes, label=label)
     axes.set(xlabel=f"{name} {first}", ylabel=f"{name} {second}")
+    return axes
+
+
+def free_energy(
+    model: Koopman, X: Any, columns: Sequence[int] | None = None, *, bins: int = 50, ax: Axes | None = None
+) -> Axes:
+    """Draw the free energy -ln p in kT over one or two columns of X, from rows that weigh as in equilibrium.
+
+    The lowest is 0, and places without rows are blank. X is one trajectory or a list of several; 200 000 of its valid
+    rows at most are drawn at random. Raises ImportError without matplotlib, TypeError for other estimators, and
+    ValueError as `Koopman.equilibrium_weights` does.
+
+    Parameters
+    ----------
+    columns : sequence of int, optional
+        One or two of the columns that are used, by default the first two.
+    bins : int
+        Number of bins along a column.
+    """
+    check_fitted(model, Koopman)
+    check_integer("bins", bins, 2)
+    view = View(model)
+    points = view.sample(X, MOST_COUNTED)
+    d = points.shape[1]
+    chosen = list(range(min(2, d)) if columns is None else columns)
+    if len(chosen) not in (1, 2) or not all(0 <= column < d for column in chosen):
+        raise ParameterError("columns", f"one or two of the columns 0 to {d - 1}", columns)
+    weights = np.asarray(view.plain.equilibrium_weights(view.like_fit(points), progress=False))
+    counts, edges = np.histogramdd(points[:, chosen], bins, weights=weights, density=True)
+    with np.errstate(divide="ignore"):
+        energy = -np.log(counts)
+    energy = np.where(np.isfinite(energy), energy - energy.min(), np.nan)
+    axes, names = axes_of(ax, (4.8, 3.8)), [view.names[column] for column in chosen]
+    label = "free energy (kT)"
+    if len(chosen) == 1:
+        axes.plot((edges[0][1:] + edges[0][:-1]) / 2, energy, color=BLUE)
+        axes.set(xlabel=names[0], ylabel=label)
+        return axes
+    drawn = axes.pcolormesh(*edges, energy.T, cmap="viridis", rasterized=True)
+    figure_of(axes).colorbar(drawn, ax=axes, label=label)
+    axes.set(xlabel=names[0], ylabel=names[1])
     return axes
 
 

@@ -185,7 +185,8 @@ def timescales(
 ) -> Axes:
     """Draw the implied timescales of a Koopman operator, `timescales_`, against its lags; the constant has none.
 
-    Each of the `count` slowest processes is followed by its function over the lags, with 95 % intervals shaded. `step`
+    Each of the `count` slowest processes is followed by its function over the lags, with 95 % intervals shaded, or as
+    bars at a single lag. `step`
     is the time between two rows, in `unit`. Below the diagonal, timescales are shorter than the lag and cannot be
     estimated. Flat lines mean that the lag is long enough. Raises ImportError without matplotlib, TypeError for other
     estimators.
@@ -195,10 +196,14 @@ def timescales(
     axes = axes_of(ax)
     for i in range(min(count, times.shape[1])):
         some, look = np.isfinite(times[:, i]), series_color(i)
-        axes.plot(lags[some], times[some, i], markersize=4, label=f"process {i + 1}", **look)
+        at = lags[some] * (1 if len(lags) > 1 else 1 + 0.02 * i)  # of a single lag one beside the other
+        axes.plot(at, times[some, i], markersize=4, label=f"process {i + 1}", **look)
         low, high = ends[some, i].T
         high = np.where(np.isfinite(high), high, 1e300)
-        axes.fill_between(lags[some], low, high, color=look["color"], alpha=0.15, linewidth=0)
+        if len(lags) > 1:
+            axes.fill_between(at, low, high, color=look["color"], alpha=0.15, linewidth=0)
+        else:
+            axes.vlines(at, low, high, color=look["color"])
     diagonal = np.linspace(0.8 * lags[0], 1.1 * lags[-1], 100)
     axes.fill_between(diagonal, 1e-300, diagonal, color=FAINT, zorder=0)
     drawn = np.append(lags, times[:, :count])

@@ -115,11 +115,16 @@ class View:
         rows[:, slice(None) if columns is None else list(columns)] = points.reshape(len(rows), -1)
         return rows if self._columns is None else ArrayReader(rows).named(self._columns)
 
+    @property
+    def plain(self) -> Any:
+        """The estimator for rows that are laid out already, as are their anomalies."""
+        found = copy.copy(self.estimator)
+        vars(found).pop("layout_", None)
+        return found
+
     def evaluate(self, points: Array) -> Array:
         """The eigenfunctions (..., k) at points (..., d), of labelled data as they were laid out."""
-        plain = copy.copy(self.estimator)
-        vars(plain).pop("layout_", None)  # of whose anomalies these are rows already
-        functions = partial(plain.transform, side="right") if self.right else plain.transform
+        functions = partial(self.plain.transform, side="right") if self.right else self.plain.transform
         values = np.asarray(functions(self.like_fit(points), progress=False))
         return np.asarray(values.real.reshape(*points.shape[:-1], -1))
 

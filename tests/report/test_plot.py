@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 import daskspectral as dsp
 from daskspectral import plot
-from daskspectral.basis import Landmarks
+from daskspectral.basis import CallableBasis, Landmarks
 from daskspectral.kernels import Gaussian
 from daskspectral.plot.functions import maps_of
 from tests.common import autoregression, doubtful
@@ -107,6 +107,33 @@ def test_spectrum_has_intervals_held_out_values_and_trust() -> None:
     estimator.eigenvalue_errors_[2] = -1e9, 1e9
     estimator.eigenvalue_errors_[3] = -np.inf, np.nan
     assert plot.spectrum(estimator).get_ylim()[1] < 20 * estimator.eigenvalues_.max()
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_the_free_energy_is_that_of_equilibrium() -> None:
+    """Of two states, in the first of which all trajectories start: 3 to 1 in equilibrium, and not among their rows."""
+    rng, paths = np.random.default_rng(0), []
+    for _ in range(400):
+        states = [0]
+        for draw in rng.random(10):
+            states.append(int(draw < 0.1) if states[-1] == 0 else int(draw < 0.7))
+        paths.append(np.array(states, float)[:, None])
+    basis = CallableBasis(lambda x: np.stack([x[:, 0] == 0, x[:, 0] == 1]).astype(float), d=1)
+    cut = dsp.solvers.Cut()
+    model = dsp.Koopman(1, method="eigen", basis=basis, solver=cut, n_components=2, random_state=0).fit(paths)
+    line = plot.free_energy(model, paths, bins=2).lines[0]
+    rows = np.concatenate(paths)
+    weights = model.equilibrium_weights(rows)
+    shares = np.array([weights[rows[:, 0] == state].sum() for state in (0, 1)])
+    np.testing.assert_allclose(line.get_ydata(), np.log(shares.max() / shares))
+    assert line.get_ydata()[1] == pytest.approx(np.log(3), abs=0.15)
+    assert np.log((rows == 0).sum() / (rows == 1).sum()) > np.log(3) + 0.15
+    with pytest.raises(ValueError, match="0 to 0"):
+        plot.free_energy(model, paths, [1])
+    titles = [ax.get_title() for ax in plot.eigenfunctions(model, paths).axes]
+    assert titles[1].endswith(f"{model.timescales_[0, 0]:.3g} rows")
+    bars = plot.timescales(model).collections[0]
+    np.testing.assert_allclose(bars.get_segments()[0][:, 1], model.timescale_errors_[0, 0])
 
 
 def test_timescales_of_a_process_with_a_known_one() -> None:
