@@ -21,6 +21,7 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, ClassVar
@@ -28,7 +29,15 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, BasisRecipe, FourierBasis, LandmarkBasis, NormalizedRBF
+from daskspectral.basis import (
+    Basis,
+    BasisRecipe,
+    Concatenated,
+    ConstantBasis,
+    FourierBasis,
+    LandmarkBasis,
+    NormalizedRBF,
+)
 from daskspectral.basis.nystrom import moved, noise_of, rows_by
 from daskspectral.basis.recipe import Periods
 from daskspectral.basis.role import Role
@@ -48,13 +57,14 @@ from daskspectral.choosing.spaces import FunctionSpace, SearchSpace
 from daskspectral.data.source import Source
 from daskspectral.engine.memory import local_threads
 from daskspectral.errors import Rank, TrustWarning, warn_user
-from daskspectral.kernels import Gaussian, Kernel, Mahalanobis, Matern, Periodic
+from daskspectral.kernels import Gaussian, Kernel, Linear, Mahalanobis, Matern, Periodic
 from daskspectral.landmarks import BY_KERNEL, choose, median_of_distinct
 from daskspectral.moments.lattice import UnresolvedError
 from daskspectral.moments.problem import GalerkinProblem
 from daskspectral.moments.trial import Split, Trial, half_splits, merged
 from daskspectral.operators import Laplacian, Operator
 from daskspectral.operators.base import derivative_orders
+from daskspectral.operators.paired import of_trajectories
 from daskspectral.passes.selection import Candidate, Selection
 from daskspectral.solve.whitening import fix_signs
 from daskspectral.solvers import Penalised
@@ -78,6 +88,7 @@ DENSE_COLUMNS = 300  # above which leading directions are sought in a random sub
 POWERS, OVERSAMPLED = 4, 10  # iterations there, and directions beyond those that are kept
 SAMPLE, SAMPLE_ENTRIES = 1000, 500_000  # rows at which gradients are taken, and their coordinates
 LEAST_ROWS, LEAST_DISTINCT = 40, 20  # of a pilot, and of those that differ: with fewer there is nothing to compare by
+SMALL_PENALTIES = (1e-6, 0.01)  # of linear functions
 PLAIN = 0.5  # of the median distance, where nothing can be compared
 BLOCK_ROWS = 2048  # of the basis functions' buffers
 
@@ -85,6 +96,7 @@ MOST_VARIABLES = 3  # of a lattice
 COUNTS = (0.5, 0.75, 1.0, 1.5)  # of cells, times the cube root of the number of rows
 RATIOS = (0.7, 1.0, 1.5)  # of the width to the distance of neighbouring centres
 LEAST_CELLS, LEAST_CELL_ROWS = 5, 100
+LEAST_COLUMNS, MOST_LINEAR = 10, 4  # of which linear functions are compared, if so many times the rows are there
 CELL_SAMPLE = 2000  # rows among which centres are found
 
 
@@ -384,7 +396,7 @@ def families_of(kernel: Kernel | str, order: int, periods: tuple[float | None, .
 class CandidateBasis:
     """The best functions of a kind, with their held-out `values` (splits, k).
 
-    In the table of the choice it is `shown` with a `factor` and a `penalty`.
+    In the table of the choice it is `shown` with a `factor` and a `penalty`, None for the usual one.
     """
 
     basis: BasisRecipe
@@ -394,25 +406,40 @@ class CandidateBasis:
     penalty: float | None = None
 
     @classmethod
-    def of(cls, basis: Basis, search: LandmarkSearch, splits: Sequence[Split], shown: str) -> CandidateBasis:
-        """A basis that is fitted and judged as it is."""
+    def of(
+        cls,
+        basis: Basis,
+        search: LandmarkSearch,
+        splits: Sequence[Split],
+        shown: str,
+        penalties: Sequence[float] = (1.0,),
+    ) -> CandidateBasis:
+        """A basis that is fitted and judged as it is, at the best of some penalties."""
 
         def trial(pilot: Pilot, _: Setting) -> Trial:
             return pilot.trial(basis, None, search.landmark, "float64")
 
-        (values,) = search.evaluator(splits, trial, [1.0]).scores(Setting(0, 1.0)).values()
-        return cls(basis, values, shown)
+        evaluator = search.evaluator(splits, trial, penalties)
+        found = evaluator.scores(Setting(0, 1.0))
+        best = ranked(evaluator.totals(found))[0]
+        return cls(basis, found[best], shown, penalty=best.penalty if len(penalties) > 1 else None)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of an estimator that give it."""
+        return {"basis": self.basis, **({} if self.penalty is None else {"solver": Penalised(self.penalty)})}
 
 
 class CandidateFamily(ABC):
     """Functions of another kind, as candidates besides kernels at landmarks.
 
     `ahead` is added to its scores in the comparison with others, as by a hundredth where its pass over all rows is so
-    much faster.
+    much faster. It is taken whatever the scores if its first value is so many times larger than all others, `leads`.
     """
 
     name: ClassVar[str]
     ahead: ClassVar[float] = 0.0
+    leads: ClassVar[float] = np.inf
 
     @classmethod
     def family(cls) -> list[CandidateFamily]:
@@ -448,7 +475,8 @@ class Cells(CandidateFamily):
         points = np.asarray(search.pilot.points("x"), dtype=float)
         if len(points) < LEAST_CELL_ROWS or not search.landmark.any():
             return None
-        sample = points[rng.permutation(len(points))[:CELL_SAMPLE]]
+        own = points[search.landmark]  # centers, too, judge nothing
+        sample = own[rng.permutation(len(own))[:CELL_SAMPLE]]
         counts = sorted({max(LEAST_CELLS, round(share * np.cbrt(len(points)))) for share in COUNTS})
         drawn = [NormalizedRBF.draw(sample, p, 1.0, rng) for p in counts]
 
@@ -461,6 +489,29 @@ class Cells(CandidateFamily):
         scores = search.evaluator(splits).totals({i: own.values for i, own in enumerate(found)})
         best: CandidateBasis = found[ranked(scores)[0]]
         return best
+
+
+class LinearFunctions(CandidateFamily):
+    """All linear functions, of many columns: a penalty on each would hide a slow one among them."""
+
+    name, leads = "linear functions", 1.1
+
+    def takes(self, wanted: SearchSpace, dimension: int, periods: Periods | None) -> bool:
+        lagged = periods is None and of_trajectories(wanted.operator)
+        return lagged and dimension >= LEAST_COLUMNS and wanted.solver.penalty == "auto"
+
+    def best(
+        self, search: LandmarkSearch, splits: Sequence[Split], periods: Periods | None, rng: np.random.Generator
+    ) -> CandidateBasis | None:
+        d = search.pilot.points("x").shape[1]
+        if MOST_LINEAR * d > search.pilot.rows:
+            return None
+        basis, folds = Concatenated((ConstantBasis(d), LandmarkBasis(Linear(), np.eye(d)))), range(search.pilot.folds)
+        splits = [(np.delete(folds, k), np.array([k])) for k in folds]  # half of the rows would be too few for them
+        own = replace(search, landmark=np.zeros_like(search.landmark))
+        with suppress(np.linalg.LinAlgError):
+            return CandidateBasis.of(basis, own, splits, f"{d} linear functions", SMALL_PENALTIES)
+        return None
 
 
 class Lattice(CandidateFamily):
@@ -543,7 +594,7 @@ def decide(source: Source, wanted: SearchSpace, rng: np.random.Generator) -> Sel
         candidates += tuple(candidate for s, candidate in others if s not in final.found)
         logger.info("chosen among %d candidates: %s", len(candidates), candidates[0].kernel)
         if better is not None:
-            return Selection(candidates, {"basis": better}, pilot.rows, median)
+            return Selection(candidates, better.parameters, pilot.rows, median)
     parameters: dict[str, Any] = {} if setting.penalty is None else {"solver": Penalised(setting.penalty)}
     for functions in search.sides:
         side = functions.side
@@ -557,7 +608,7 @@ def decide(source: Source, wanted: SearchSpace, rng: np.random.Generator) -> Sel
 
 def _best(
     search: LandmarkSearch, final: Search, further: Mapping[CandidateFamily, CandidateBasis]
-) -> tuple[BasisRecipe | None, tuple[Candidate, ...]]:
+) -> tuple[CandidateBasis | None, tuple[Candidate, ...]]:
     """Return the basis that is better than the best kernel at landmarks, if one is, and the table with all of them."""
     best, *others = search.leading.table(final, search.space.components, "compared in all splits")
     values: dict[CandidateFamily | None, Array] = {None: final.found[final.order[0]]}
@@ -568,9 +619,11 @@ def _best(
         why = f"the best {kind.name}"
         shown[kind] = Candidate.of(own.shown, own.factor, own.penalty, scores[kind], own.values, why)
     order = sorted(shown, key=lambda kind: -scores[kind] - (0.0 if kind is None else kind.ahead))
+    largest = values[order[0]].mean(axis=0).max()
+    order.sort(key=lambda kind: kind is None or not values[kind].mean(axis=0)[0] > kind.leads * largest)
     shown[order[0]] = replace(shown[order[0]], why="best")
-    basis = None if order[0] is None else further[order[0]].basis
-    return basis, (*(shown[kind] for kind in order), *others)
+    better = None if order[0] is None else further[order[0]]
+    return better, (*(shown[kind] for kind in order), *others)
 
 
 def pilot_bytes(source: Source, operator: Operator, size: int) -> int:
@@ -581,6 +634,12 @@ def pilot_bytes(source: Source, operator: Operator, size: int) -> int:
     return 3 * rows * source.row_bytes + local_threads() * (trial + 8 * p * BLOCK_ROWS * 6)
 
 
+def _half_blocks(m: int, folds: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Return the numbers of half of m rows: the first or the last half of each of so many successive blocks."""
+    halves = np.arange(m) * 2 * folds // m
+    return np.flatnonzero(halves % 2 == rng.integers(0, 2, folds)[halves // 2])
+
+
 def _search(pilot: Pilot, wanted: SearchSpace, rng: np.random.Generator) -> LandmarkSearch:
     """What is compared. Landmarks are rows of one half of the pilot: the other half judges.
 
@@ -588,8 +647,11 @@ def _search(pilot: Pilot, wanted: SearchSpace, rng: np.random.Generator) -> Land
     seem better than it is. Raises ValueError where all rows are equal.
     """
     operator = pilot.operator
-    chosen = rng.permutation(pilot.distinct)[: (pilot.distinct + 1) // 2]
-    pool = np.sort(chosen) if pilot.repeated is None else np.flatnonzero(np.isin(pilot.repeated, chosen))
+    if pilot.source.lagged is not None:  # rows next to landmarks in time know them
+        pool = _half_blocks(pilot.rows, pilot.folds, rng)
+    else:
+        chosen = rng.permutation(pilot.distinct)[: (pilot.distinct + 1) // 2]
+        pool = np.sort(chosen) if pilot.repeated is None else np.flatnonzero(np.isin(pilot.repeated, chosen))
 
     def drawn(side: FunctionSpace, kernel: Kernel) -> KernelFamily:
         found = KernelFamily.of(kernel, side, pilot, rng, pool)

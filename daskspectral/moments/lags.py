@@ -138,14 +138,30 @@ class LagMatrices:
         """-lag / ln |value|, (L, k'), of each process at each lag, and the ends of 95 % intervals, (L, k', 2).
 
         They are infinite for values of modulus 1 or more. The intervals at the first lag hold those of the `known` ends
-        (k, 2) of the values' intervals.
+        (k, 2) of the values' intervals, and what lies between one lag and twice as much (`_rising`).
         """
         sizes = np.abs(self.values[..., self.processes])
         ends = np.maximum(jackknife_ends(sizes, self.factor), 0)
         if known is not None:
             known = np.abs(known[self.processes])
             ends[0] = np.column_stack([np.fmin(ends[0, :, 0], known.min(1)), np.fmax(ends[0, :, 1], known.max(1))])
+        ends[0, :, 1] = np.fmax(ends[0, :, 1], self._rising[self.processes])
         return _implied(sizes[0], self.lags[:, None]), _implied(ends, self.lags[:, None, None])
+
+    @property
+    def _rising(self) -> Array:
+        """The upper ends (k,) of <f, K_2t f> / <f, K_t f> of reversible processes, 0 unless it exceeds the value.
+
+        A function that the slowest process has a part in decays faster at first: of its values this ratio is free of
+        what the functions do not resolve, and not above that of the process.
+        """
+        if self.kind != "symmetric" or self.later is None or len(self.grams) < 3:
+            return np.zeros(self.grams.shape[1])
+        norms, once, twice = (np.diagonal(m, axis1=1, axis2=2) for m in (self.grams, self.forms[:, 0], self.later))
+        ratios = np.divide(twice, once, out=np.zeros_like(once), where=once > 0)
+        rises = ratios - once / norms
+        sure = rises[0] > CERTAIN * jackknife_errors(rises[1:], self.factor)
+        return np.where(sure, jackknife_ends(ratios, self.factor)[:, 1], 0.0)
 
     def residuals(self, values: Matrices) -> Array:
         """The ends (k, 2) of 95 % intervals of |K f - l f|, for functions f of unit norm and their values l (k,).

@@ -188,3 +188,19 @@ def test_rows_far_out_are_named_where_the_box_holds_them() -> None:
     x[::400] = 100.0
     doubts = " ".join(lattice(x, n_frequencies=6).doubts_)
     assert all(f"outliers of column {axis}" in doubts for axis in (0, 1))
+
+
+@doubtful
+def test_a_slow_column_among_many_fast_ones_is_found() -> None:
+    """Of 60 columns that forget in two rows and one in 20: rows next to landmarks in time must not judge functions."""
+    rng, d, kept = np.random.default_rng(0), 60, np.exp(-1 / np.append(20.0, np.full(59, 1.5)))
+    x = rng.standard_normal((1200, d))
+    for i in range(1, len(x)):
+        x[i] = kept * x[i - 1] + np.sqrt(1 - kept**2) * x[i]
+    model = dsp.Koopman(1, reversible=True, n_components=4, random_state=0).fit(x)
+    low, high = model.timescale_errors_[0, 0]
+    assert low < 20 < high
+    assert low > 5
+    weights = model.patterns_.single[1] / x.std(axis=0)
+    assert abs(weights[0]) > 3 * np.abs(weights[1:]).max()
+    assert "linear" in model.choice_.chosen.kernel

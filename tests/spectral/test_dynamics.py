@@ -187,6 +187,24 @@ def test_modes_are_followed_by_their_functions(kind: str) -> None:
     np.testing.assert_allclose(matrices.timescales()[0], -np.array([[1], [2]]) / np.log([[0.9, 0.8], [0.3, 0.7]]))
 
 
+def test_a_timescale_that_the_functions_resolve_in_part_is_within_its_interval() -> None:
+    """Of f with shares .8 and .2 of processes that take 20 rows and 1: at one lag 6.7 rows, from one to two 15."""
+    slow, fast = math.exp(-1 / 20), math.exp(-1.0)
+    noise = 1 + 1e-4 * np.append(0, np.resize([-1.0, 1.0], 10))
+
+    def of(lag: int) -> Array:
+        return np.asarray((noise * (0.8 * slow**lag + 0.2 * fast**lag))[:, None, None])
+
+    one, forms = np.ones((11, 1, 1)), np.stack([of(1), of(2)], axis=1)
+    matrices = LagMatrices(np.array([1, 2]), forms, one, one, None, None, "symmetric", 0.9, forms[:, 1])
+    times, ends = matrices.timescales()
+    np.testing.assert_allclose(times[0], -1 / np.log(of(1)[0, 0]))
+    np.testing.assert_allclose(ends[0, 0, 1], -1 / np.log(of(2)[0, 0, 0] / of(1)[0, 0, 0]), rtol=1e-2)
+    assert ends[0, 0, 0] < times[0, 0]
+    pure = LagMatrices(np.array([1, 2]), forms, one, one, None, None, "eigen", 0.9, forms[:, 1])
+    assert pure.timescales()[1][0, 0, 1] < 1.01 * times[0, 0]  # values of other kinds are no lower bounds
+
+
 def test_bands_are_those_of_a_jackknife_over_folds() -> None:
     labels = np.arange(len(CHAIN)) // 5000
     test = chain(Transfer((1, 2), "eigen"), folds=labels).chapman_kolmogorov()
