@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,14 @@ from daskspectral.registry import digest_of, encode
 
 
 def provenance(kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """What made a result, as attributes of its store: the version, the estimator's kind and parameters, as JSON."""
-    plain = {name: _digested(encode(value)) for name, value in params.items()}
+    """What made a result, as attributes of its store: the version, the estimator's kind and parameters, as JSON.
+
+    Of parameters that no file can name, such as functions of a notebook, the class.
+    """
+    plain: dict[str, Any] = {name: type(value).__name__ for name, value in params.items()}
+    for name, value in params.items():
+        with suppress(ValueError):
+            plain[name] = _digested(encode(value))
     return {
         "daskspectral_version": importlib.import_module("daskspectral").__version__,
         "estimator": kind,

@@ -51,7 +51,7 @@ frame) are paired by them, so that no pair spans a gap; a lag such as "6h" is co
 
 All of them accept a list of trajectories, of which `transform` and the like return a list.
 
-`dsp.plot` draws it (`free_energy`, `eigenfunctions`, `spectrum`, `timescales`, ...), and `dsp.report` puts it on one page.
+`dsp.plot` draws it (`free_energy`, `eigenfunctions`, `timescales`, ...), and `dsp.report` puts it on one page.
 
 What it takes
 -------------

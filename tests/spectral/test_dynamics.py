@@ -466,6 +466,16 @@ def test_a_list_of_trajectories_has_a_list_of_values(of_paths: dsp.Koopman, meth
         np.testing.assert_array_equal(np.asarray(values), np.asarray(alone))
 
 
+def test_functions_of_a_notebook_have_sets_and_first_passages() -> None:
+    basis = CallableBasis(lambda x: np.stack([np.ones(len(x)), x[:, 0], x[:, 0] ** 2]), d=1)
+    model = koopman(Transfer(3, reversible=True), basis, n_components=2).fit(PATHS)
+    assert model.metastable_sets(2, PATHS).model["parameters"].count("CallableBasis") == 1
+    assert model.first_passage(PATHS, A, B).both
+    assert "CallableBasis" in model.to_xarray().attrs["parameters"]
+    with pytest.raises(ValueError, match="cannot be saved"):
+        model.save("model.zarr")
+
+
 def test_trajectories_follow_one_another_in_a_dataset(of_paths: dsp.Koopman, tmp_path: Any) -> None:
     found = of_paths.to_xarray(PATHS)
     assert found.trajectory.to_numpy().tolist() == np.repeat([0, 1, 2], [len(x) for x in PATHS]).tolist()
