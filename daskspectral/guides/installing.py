@@ -5,6 +5,7 @@ extras go together, `pip install ".[plot,cloud]"`. A call that needs a missing o
 
     extra       what it is for                          what it brings
     plot        pictures                                matplotlib
+    maps        coastlines on maps of fields            cartopy
     files       Parquet, CSV, NetCDF files              pyarrow, h5py, h5netcdf, cftime
     cloud       s3, gs and abfs URLs                    s3fs, gcsfs, adlfs
     hpc         batch systems: SLURM, PBS               dask-jobqueue, cryptography
