@@ -27,6 +27,7 @@ from daskspectral.passes.scale import with_baseline
 from daskspectral.validation import is_data_array, is_sequence, loaded
 
 FIELDS = ("y", "sample_weight")
+RIGHT_LATITUDE = "right_latitude"  # among the arguments of a call, if the second view has one of its own
 UNNAMED = dict.fromkeys(("sample_dims", "latitude", "anomaly", "detrend"))
 TRIAL, TEST = Role
 LAYOUTS = ("layout_", "right_layout_")
@@ -117,13 +118,21 @@ def _of_fit(columns: Any, fitted: Wanted) -> Wanted:
 def paired_views(first: Rows, arguments: dict[str, Any], wanted: dict[Role, Wanted]) -> Rows:
     """Return pairs of views of each row, of which y among the arguments of a call is the second, and take y out.
 
-    The columns that are wanted of it become those that it names. Raises ValueError for other options of it that are
-    not those of X, by which both are read.
+    The columns that are wanted of it become those that it names, and its latitude comes apart. Raises ValueError for
+    other options of it that are not those of X, by which both are read.
     """
-    rows, plain = Rows.of(arguments.pop("y")), Rows(None)
+    given = arguments.pop("y")
+    rows, plain = Rows.of(given), Rows(None)
+    if isinstance(given, Rows):
+        arguments[RIGHT_LATITUDE] = given.latitude
     for name in (option.name for option in fields(Rows)[1:]):
         own, of_first = getattr(rows, name), getattr(first, name)
-        if (name == "columns" and are_names(own)) or own is getattr(plain, name) or own is of_first:
+        if (
+            (name == "columns" and are_names(own))
+            or own is getattr(plain, name)
+            or own is of_first
+            or name == "latitude"
+        ):
             continue
         if name == "fields" or own != of_first:
             raise ValueError(f"{name}= is given for y alone, and y is read as X is. Pass Rows(X, {name}=...)")
@@ -312,9 +321,11 @@ class Reading:
 
     def _stacked(self, x: Any, what: str, layout: str = "layout_", **options: Any) -> StackedRows | None:
         """Labelled data by the layout of the fit of this name, or as is told."""
-        known = self.known.get(layout)
+        known, rows = self.known.get(layout), self.rows
+        if layout == "right_layout_" and RIGHT_LATITUDE in self.values:
+            rows = replace(rows, latitude=self.values[RIGHT_LATITUDE])
         wanted = self.wanted[TRIAL if layout == "layout_" else TEST]
-        found = stacked_as(x, what, known, self.rows, **options, wanted=wanted)
+        found = stacked_as(x, what, known, rows, **options, wanted=wanted)
         if found is None or known is not None:
             return found
         try:

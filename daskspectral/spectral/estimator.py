@@ -434,7 +434,8 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
             function = SpanValues(
                 basis, coefficients, means, device=chosen_device(self.device), preparation=preparation
             )
-        return self._rows(function, X, coordinates=self._labels(), role=apart, **options)
+        labels = self._labels() if coefficients.shape[1] == len(self._values) else None
+        return self._rows(function, X, coordinates=labels, role=apart, **options)
 
     def _labels(self) -> dict[str, Array]:
         """The values of the functions, (k,), with the ends of their intervals and their standard errors."""

@@ -2,28 +2,40 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import warnings
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Landmarks
+from daskspectral.basis import BasisRecipe, Landmarks
+from daskspectral.basis.role import Role
+from daskspectral.data.labelled import stack_rows
+from daskspectral.data.rows import Rows
+from daskspectral.errors import RankWarning, TrustWarning
 from daskspectral.kernels import Linear
 from daskspectral.moments.autocovariance import directions_of
 from daskspectral.operators import Cross, CrossCovariance
 from daskspectral.solvers import Solving
+from daskspectral.spectral.eof import EOF
 from daskspectral.spectral.fields import FieldEstimator, with_ends
+from daskspectral.spectral.shifts import LEAST_ROWS, MOST_COMPONENTS, beyond_chance
 
 
 class FieldPairs(FieldEstimator):
     """An estimator of pairs of linear functions of two fields, with the parameters of `CCA` and `MCA`."""
 
-    basis = Landmarks(Linear())
+    basis: BasisRecipe | str | None = Landmarks(Linear())
+    beyond_chance_: NDArray[np.bool_]
+    reduces_wide_fields: ClassVar[bool]
+    """Whether "auto" for `n_pca` reduces fields of more columns than rows."""
 
     def __init__(
         self,
         n_components: int = 2,
         *,
+        n_pca: float | str | None = "auto",
         solver: Solving | None = None,
         folds: Any = 10,
         dtype: str = "float64",
@@ -31,17 +43,128 @@ class FieldPairs(FieldEstimator):
         random_state: Any = None,
     ):
         self.n_components = n_components
+        self.n_pca = n_pca
         self.solver = solver
         self.folds = folds
         self.dtype = dtype
         self.device = device
         self.random_state = random_state
 
+    @property
+    def fitted_attributes(self) -> tuple[str, ...]:
+        return (*super().fitted_attributes, "beyond_chance_")
+
+    def fit(self, X: Any, y: Any = None, **options: Any) -> Self:
+        """Fit pairs of functions of two fields, and compare them with those of shifted rows.
+
+        Each field is reduced to its leading principal components first, if `n_pca` says so.
+
+        Parameters
+        ----------
+        X, y : Rows or data
+            Both fields, row by row; (x, y) as a tuple too. Both are read as X is, but for `latitude`, which each
+            has for itself.
+        **options
+            `sample_weight`, `checkpoint`, `checkpoint_every` and `progress`, as in `SpectralDecomposition.fit`.
+
+        Raises
+        ------
+        ValueError, TypeError, FileNotFoundError or MemoryError
+            For input that cannot work, before any task of the pass is sent.
+        InvalidRowError
+            For the lowest row with NaN or infinity, if these are not to be skipped.
+        """
+        self._check_reduction()
+        self.__dict__.pop("basis", None)
+        self.__dict__.pop("right_basis", None)
+        views = _views(X, y)
+        if views is not None:
+            own = {name: options[name] for name in ("sample_weight", "progress") if name in options}
+            self._reduce(views, **own)
+        super().fit(X, y, **options)
+        if views is not None:
+            self._compare(views)
+        return self
+
+    def _check_reduction(self) -> None:
+        """Raise ValueError for an `n_pca` that cannot be."""
+        given = self.n_pca
+        if given is None or given == "auto":
+            return
+        number = isinstance(given, (int, float, np.number)) and not isinstance(given, bool)
+        if not number or not (0 < float(given) < 1 or (float(given) >= 1 and float(given) == int(given))):
+            raise ValueError(f"n_pca must be 'auto', None, a number or a share of the variance, got {given!r}")
+
+    def _reduce(self, views: tuple[Rows, Rows], **options: Any) -> None:
+        """Make the functions of each side combinations of leading principal components, if asked."""
+        if self.n_pca is None or (self.n_pca == "auto" and not self.reduces_wide_fields):
+            return
+        for name, rows in zip(("basis", "right_basis"), views, strict=True):
+            if self.n_pca == "auto" and not _is_wide(rows):
+                continue
+            given = MOST_COMPONENTS if self.n_pca == "auto" else float(self.n_pca)
+            count = given if given < 1 else int(given)
+            with warnings.catch_warnings():
+                for category in (TrustWarning, RankWarning):  # of modes, which are only a basis here
+                    warnings.simplefilter("ignore", category)
+                model = EOF(count, folds=None, dtype=self.dtype, device=self.device).fit(rows, **options)
+            directions: Any = directions_of(model.moments_.basis)
+            r = len(directions)
+            explained = np.cumsum(model.explained_variance_ratio_)
+            kept = int(np.searchsorted(explained, SHARE)) + 1 if self.n_pca == "auto" else len(explained)
+            points = model.coefficients_[-r:, :kept].T @ directions
+            points = points / np.linalg.norm(points, axis=1, keepdims=True)
+            preparation = model.preparation_
+            raw = preparation.of_directions.inverse(points, model.n_features_in_)
+            self.__dict__[name] = Landmarks(Linear(), points=raw)  # of this fit
+
+    def _compare(self, views: tuple[Rows, Rows]) -> None:
+        """Compare the pairs with those of shifted rows, if there are enough of them and they fit into memory."""
+        moments, count = self.moments_, len(self.singular_values_)
+        right = moments.right_basis
+        if (
+            right is None
+            or not count
+            or not LEAST_ROWS <= moments.rows <= MOST_NUMBERS // (moments.basis.size + right.size)
+        ):
+            return
+        sizes = ((Role.TRIAL, moments.basis.size, views[0]), (Role.TEST, right.size, views[1]))
+        x, y = (np.asarray(self._functions(np.eye(size), rows, role, progress=False)) for role, size, rows in sizes)
+        x, y = x.reshape(-1, x.shape[-1]), y.reshape(-1, y.shape[-1])
+        whole = np.isfinite(x).all(axis=1) & np.isfinite(y).all(axis=1)
+        if np.count_nonzero(whole) >= LEAST_ROWS:
+            self.beyond_chance_ = beyond_chance(x[whole], y[whole], count, covariances=self.solver_.by_norm)
+
     def _of_values(self) -> dict[str, Any]:
         name = self.value_name
         found = with_ends(name, self.singular_values_, self.singular_value_errors_, f"{name} of the scores", {})
         about = {"long_name": f"{name} of the scores on rows that were not fitted to"}
         return {**found, f"{name}_held_out": (self.held_out_, about)}
+
+
+SHARE = 0.8  # of the variance, that principal components keep; .9 invents pairs
+MOST_NUMBERS = 10**7  # that are compared in memory
+
+
+def _views(X: Any, y: Any) -> tuple[Rows, Rows] | None:
+    """Return the rows of both fields, each with its own options; None if there are not two."""
+    first = Rows.of(X)
+    if y is None:
+        if not isinstance(first.data, tuple) or len(first.data) != 2:
+            return None
+        one, two = first.data
+        return replace(first, data=one), replace(first, data=two, columns=None)
+    second = Rows.of(y)
+    data = second.data[:, None] if isinstance(second.data, np.ndarray) and second.data.ndim == 1 else second.data
+    latitude = second.latitude if isinstance(y, Rows) else first.latitude
+    return first, replace(first, data=data, columns=second.columns, latitude=latitude)
+
+
+def _is_wide(rows: Rows) -> bool:
+    """Whether data have more columns than rows."""
+    stacked = stack_rows(rows.data, sample_dims=rows.sample_dims)
+    shape = np.shape(rows.data) if stacked is None else stacked.reader.shape
+    return len(shape) > 1 and shape[1] > shape[0]
 
 
 class CCA(FieldPairs):
@@ -55,6 +178,9 @@ class CCA(FieldPairs):
     ----------
     n_components : int
         Number of pairs.
+    n_pca : int, float, "auto" or None
+        Number of principal components to which each field is reduced first, or the share of the variance that they
+        keep; "auto" is .8, and 40 at most, for fields of more columns than rows, and None for others.
     solver, folds, dtype, device, random_state
         As in `SpectralDecomposition`; `solvers.Cut()` for no penalty. Sums are float64 for any dtype.
 
@@ -64,6 +190,8 @@ class CCA(FieldPairs):
         Correlations, descending, and the ends of their 95 % intervals.
     held_out_ : ndarray of shape (k,)
         Correlations on rows that were not fitted to.
+    beyond_chance_ : ndarray of shape (k,)
+        Whether a pair exceeds those of circularly shifted rows (`help(daskspectral.spectral.shifts)`).
     coefficients_, right_coefficients_ : ndarray of shape (p, k) and (q, k)
         Functions of x and of y in the bases. `SpectralDecomposition` describes the other attributes.
 
@@ -79,6 +207,7 @@ class CCA(FieldPairs):
 
     operator = Cross(center=True)
     value_name: ClassVar[str] = "correlation"
+    reduces_wide_fields: ClassVar[bool] = True
 
     def mode_label(self, i: int) -> str:
         return f"r = {self.singular_values_[i]:.2f}, held out {self.held_out_[i]:.2f}"
@@ -95,8 +224,8 @@ class MCA(FieldPairs):
     ----------
     n_components : int
         Number of pairs.
-    solver, folds, dtype, device, random_state
-        As in `CCA`.
+    n_pca, solver, folds, dtype, device, random_state
+        As in `CCA`, but that "auto" keeps all components.
 
     Attributes
     ----------
@@ -104,6 +233,10 @@ class MCA(FieldPairs):
         Covariances of the scores, descending, and the ends of their 95 % intervals.
     held_out_ : ndarray of shape (k,)
         Covariances on rows that were not fitted to.
+    squared_covariance_fraction_ : ndarray of shape (k,)
+        Shares of the squared covariance of all columns.
+    beyond_chance_ : ndarray of shape (k,)
+        Whether a pair exceeds those of circularly shifted rows (`help(daskspectral.spectral.shifts)`).
     coefficients_, right_coefficients_ : ndarray of shape (p, k) and (q, k)
         Functions of x and of y in the bases. `SpectralDecomposition` describes the other attributes.
 
@@ -119,6 +252,7 @@ class MCA(FieldPairs):
 
     operator = CrossCovariance()
     value_name: ClassVar[str] = "covariance"
+    reduces_wide_fields: ClassVar[bool] = False
 
     def mode_label(self, i: int) -> str:
         return f"{100 * self.squared_covariance_fraction_[i]:.1f} % of the squared covariance"

@@ -61,6 +61,9 @@ def verdict_of(what: Any) -> str:
     found, count = beyond_constants(trusted, constants)
     if (modes := modes_of(what)) is not None:
         return modes.verdict
+    if (beyond := getattr(what, "beyond_chance_", None)) is not None:
+        held = ", ".join(f"{h:.3g} of {v:.3g}" for v, h in zip(what.singular_values_, what.held_out_, strict=True))
+        return f"{np.count_nonzero(beyond)} of {len(beyond)} pairs beyond chance (19 shifts); held out {held}"
     words = trusted_words(trusted, constants, value)
     return f"{words}; {_named(np.flatnonzero(~trusted))} not" if 0 < found < count else words
 

@@ -125,3 +125,54 @@ def test_parts_that_a_class_fixes_are_not_set(kind: Any, name: str) -> None:
     model = kind()
     with pytest.raises(AttributeError, match=f"{name} of {kind.__name__} is fixed"):
         setattr(model, name, None)
+
+
+def wide(shared: float) -> tuple[Array, Array]:
+    """Two fields of 100 times at 120 places, of which one mode of each correlates so."""
+    rng = np.random.default_rng(1)
+    both = rng.standard_normal((100, 1))
+
+    def field() -> Array:
+        scores = rng.standard_normal((100, 5)) * [5, 4, 3, 2, 1]
+        scores[:, :1] = 5 * (np.sqrt(shared) * both + np.sqrt(1 - shared) * scores[:, :1] / 5)
+        maps = np.linalg.qr(rng.standard_normal((120, 5)))[0]
+        return np.asarray(scores @ maps.T + 0.1 * rng.standard_normal((100, 120)))
+
+    return field(), field()
+
+
+@pytest.mark.parametrize("kind", [dsp.CCA, dsp.MCA])
+def test_pairs_are_beyond_chance_if_something_is_shared(kind: Any) -> None:
+    for shared in (0.0, 0.9):
+        x, y = wide(shared)
+        model = kind(2, folds="blocks").fit(x, y)
+        assert model.beyond_chance_[0] == (shared > 0)
+        assert f"{model.beyond_chance_.sum()} of 2 pairs beyond chance" in repr(reloaded(model))
+
+
+def test_wide_fields_are_reduced_to_their_components_first() -> None:
+    """Correlations are those of the scores that keep 80 % of the variances."""
+    x, y = wide(0.9)
+    model = dsp.CCA(2, folds="blocks", solver=dsp.solvers.Cut()).fit(x, y)
+    scores = []
+    for data in (x, y):
+        u, s, _ = np.linalg.svd(data - data.mean(axis=0), full_matrices=False)
+        scores.append(u[:, : 1 + int(np.searchsorted(np.cumsum(s**2) / np.sum(s**2), 0.8))])
+    assert_close(model.singular_values_, np.linalg.svd(scores[0].T @ scores[1])[1][:2], 1e-8)
+    assert (model.moments_.basis.size, model.moments_.right_basis.size) == tuple(u.shape[1] for u in scores)
+    two = dsp.CCA(2, n_pca=2, folds=None, solver=dsp.solvers.Cut()).fit(x, y)
+    assert_close(two.singular_values_, np.linalg.svd(scores[0][:, :2].T @ scores[1][:, :2])[1], 1e-8)
+    for wrong in (0, -0.5, 1.5, "all", True):
+        with pytest.raises(ValueError, match="n_pca"):
+            dsp.CCA(2, n_pca=wrong).fit(x, y)
+
+
+def test_each_field_has_its_own_latitude() -> None:
+    x, y = fields()
+    x = x.assign_coords(lat=[0.0, 60.0])
+    model = dsp.MCA(2).fit(dsp.Rows(x, latitude="lat"), dsp.Rows(y))
+    plain = dsp.MCA(2).fit(X * np.repeat(np.sqrt([1, 0.5]), 3), Y)
+    assert_close(model.singular_values_, plain.singular_values_, 1e-9)
+    other = dsp.MCA(2).fit(dsp.Rows(y), dsp.Rows(x, latitude="lat"))
+    assert_close(other.singular_values_, plain.singular_values_, 1e-9)
+    assert_close(other.transform(x, side="right").std("time").values, model.transform(x).std("time").values, 1e-9)
