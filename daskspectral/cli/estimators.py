@@ -19,6 +19,7 @@ from daskspectral.manifolds.names import parse_manifold
 from daskspectral.regression import HermiteRegressor
 from daskspectral.solvers import Ascent
 from daskspectral.spectral import SpectralClustering
+from daskspectral.store import save
 
 
 def cluster(points: str, **options: Any) -> None:
@@ -30,11 +31,17 @@ def cluster(points: str, **options: Any) -> None:
     --------
     cluster points.zarr --clusters 3 --out labels.zarr
     cluster table.csv --clusters auto --standardize --out labels.zarr
+    cluster points.zarr --clusters 3 --save-model clusters.zarr --out labels.zarr
     """
     run.refuse(options, points, options["weights"])
+    if (model := options["save_model"]) is not None:
+        run.refuse(options | {"out": model}, points, options["weights"], options["out"])
     estimator, rows = SpectralClustering(**given(options, par.CLUSTERS)), run.rows_of(points, options)
     with run.scheduler(options):
         estimator.fit(rows, **given(options, par.WEIGHTS), **run.saving(options))
+        if model is not None:
+            save(estimator, model, overwrite=options["overwrite"])
+            written("model", model)
         run.tell(estimator)
         estimator.predict(rows, out=options["out"], overwrite=options["overwrite"], progress=run.bar(options))
     written("labels", options["out"], clusters=estimator.n_clusters_)

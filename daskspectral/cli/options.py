@@ -81,6 +81,7 @@ OPTIONS = (
     # the run
     Call("--out", "Where the result goes: a zarr store, of plot a picture, of report an .html file.", required=True),
     Call("--plot picture", "Draw the eigenfunctions into this .png, .pdf or .svg."),
+    Call("--save-model", "Keep the model too, for `predict` of other rows.", "PATH"),
     Call("--overwrite", "Replace outputs that exist.", bool, False),
     Call("--scheduler", "A running dask cluster, tcp://...; threads by default.", "ADDRESS"),
     Call("--connect-timeout", "Seconds for the scheduler to answer.", click.FloatRange(0, min_open=True), 30.0),

@@ -35,7 +35,7 @@ SAVED = Parameters(f"{ESTIMATOR}.fit", "checkpoint checkpoint_every", kept=False
 
 CLUSTERS = Parameters(
     "spectral.clustering:SpectralClustering",
-    "n_clusters=clusters n_centroids=centroids random_state=seed",
+    "n_clusters=clusters n_centroids=centroids assign_labels random_state=seed",
     defaults=SEED,
 )
 

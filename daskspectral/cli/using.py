@@ -20,6 +20,7 @@ from daskspectral.estimators.summary import aligned, named_lines, plain, rounded
 from daskspectral.moments import Moments
 from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.solution import SpanScore
+from daskspectral.spectral import SpectralClustering
 from daskspectral.spectral.estimator import SpectralEstimator
 from daskspectral.store import load
 
@@ -61,18 +62,27 @@ def transform(model: str, points: str, trust: tuple[str, ...], **options: Any) -
 
 
 def predict(model: str, points: str, gradient: bool, trust: tuple[str, ...], **options: Any) -> None:
-    """Evaluate the regressor MODEL at every row of POINTS.
+    """Evaluate the regressor MODEL at every row of POINTS, or find the clusters of the rows.
 
     Examples
     --------
     predict regressor.zarr points.zarr --out predicted.zarr
+    predict clusters.zarr points.zarr --out labels.zarr
     """
     out = options["out"]
     refuse(options, model, points)
     estimator = loaded(model, trust)
-    if not isinstance(estimator, Regressor):
-        raise ValueError(f"{model} holds {type(estimator).__name__}, no regressor: take `daskspectral transform`")
-    what, function = ("gradient", estimator.predict_gradient) if gradient else ("prediction", estimator.predict)
+    clusters = isinstance(estimator, SpectralClustering)
+    if not clusters and not isinstance(estimator, Regressor):
+        raise ValueError(
+            f"{model} holds {type(estimator).__name__}, which is no regressor and has no clusters: "
+            "take `daskspectral transform`"
+        )
+    if clusters and gradient:
+        raise click.UsageError("--gradient is for regressors")
+    what, function = "labels" if clusters else "prediction", estimator.predict
+    if gradient:
+        what, function = "gradient", estimator.predict_gradient
     rows, *shape = _write(function, points, options)
     columns = prod(shape)
     many = "" if columns == 1 else "s"

@@ -19,7 +19,12 @@ COMMANDS = (
     ),
     verb("spectral:update", "MODEL POINTS field view trust", par.TARGETS, par.GRADIENTS, par.WEIGHTS, par.VALID, RUN),
     verb("spectral:merge", click.Argument(["parts"], nargs=-1, required=True), "out overwrite trust storage-option"),
-    verb("estimators:cluster", "POINTS", par.CLUSTERS, par.ROWS, par.PREPARED, par.WEIGHTS, par.SAVED, RUN),
+    verb(
+        "estimators:cluster",
+        "POINTS",
+        *(par.CLUSTERS, par.ROWS, par.PREPARED, par.WEIGHTS, par.SAVED),
+        f"save-model {RUN}",
+    ),
     verb("estimators:embed", "POINTS", par.EMBEDDING, "map", *chain(*par.MAPS.values()), par.ROWS, RUN),
     verb(
         "estimators:regress",

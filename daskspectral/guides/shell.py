@@ -17,7 +17,8 @@ those of the README.
     daskspectral update model.zarr points.zarr --out newer.zarr
     daskspectral regress x.npy y.npy --landmarks 100 --out regressor.zarr
     daskspectral predict regressor.zarr x.npy --out predictions.zarr
-    daskspectral cluster x.npy --clusters 2 --out labels.zarr
+    daskspectral cluster x.npy --clusters 2 --save-model clusters.zarr --out labels.zarr
+    daskspectral predict clusters.zarr x.npy --out new-labels.zarr
     daskspectral embed x.npy --out sdp.zarr
     daskspectral transform sdp.zarr x.npy --out coordinates.zarr
 

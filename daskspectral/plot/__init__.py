@@ -4,7 +4,7 @@
 `spectrum(est)`                                     values with 95 % intervals, held-out values and trust
 `eigenfunction(est, X, 1)`, `eigenfunctions`        one function with axes, units and color bar; many, side by side
 `eof(model, 1)`, `scree(model)`                     the map of a mode; shares of modes, North's bars, red noise
-`embedding(F, color=)`                              rows in two coordinates, colored by any variable
+`embedding(est, X)`, `embedding(F, color=)`         clusters or coordinates of rows, colored by any variable
 `free_energy(model, X)`                             free energy of trajectories over two columns, in equilibrium
 `timescales(model)`                                 implied timescales of transfer operators against the lag
 `chapman_kolmogorov(model)`                         what one lag predicts for longer ones, and what is measured there

@@ -95,13 +95,14 @@ class Canvas:
 
 
 def telling(points: Array, values: Array) -> tuple[int, int]:
-    """Return the two columns of points (m, d) whose bins have means of values (m,) of the largest variance."""
+    """Return the two columns of points (m, d) whose bins have means of values (m,), or (m, k), that vary most."""
     places = np.argsort(np.argsort(points, axis=0), axis=0) * _BINS // len(points)
-    centered = values - values.mean()
+    centered = (values - values.mean(axis=0)).reshape(len(points), -1)
     shares = []
     for column in places.T:
-        sums, counts = np.bincount(column, centered, _BINS), np.bincount(column, minlength=_BINS)
-        shares.append(float((sums**2 / np.maximum(counts, 1)).sum()))
+        counts = np.maximum(np.bincount(column, minlength=_BINS), 1)
+        sums = (np.bincount(column, each, _BINS) for each in centered.T)
+        shares.append(sum(float((each**2 / counts).sum()) for each in sums))
     first, second = np.argsort(-np.asarray(shares), kind="stable")[:2]
     return int(min(first, second)), int(max(first, second))
 

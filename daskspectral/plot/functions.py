@@ -12,12 +12,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.base import ClusterMixin
+from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.errors import ParameterError
+from daskspectral.estimators.base import Estimator
+from daskspectral.plot.canvas import telling
 from daskspectral.plot.common import (
     BLUE,
     FAINT,
     MUTED,
+    Embedding,
     axes_of,
     check_fitted,
     figure_of,
@@ -43,7 +48,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.floating[Any]]
 MOST, MOST_COUNTED = 20_000, 200_000  # rows that are drawn, and counted in bins
-CLASSES = 6  # distinct labels that have a color each
+CLASSES = 15  # integers that have a marker and a color each
 MARKERS = "o^sDvP"
 
 
@@ -203,42 +208,69 @@ def eof(model: FieldEstimator, mode: int = 1, *, right: bool = False, ax: Axes |
 
 
 def embedding(
-    coordinates: ArrayLike,
+    model: Any,
+    X: Any = None,
     *,
     color: ArrayLike | None = None,
     label: str = "",
-    name: str = "component",
+    name: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw rows in two of their coordinates (n, k), such as those of `transform`, colored by any variable.
+    """Draw rows in two coordinates, colored by clusters or any variable.
 
-    `color` (n,) are numbers, which get a color bar with the `label`, or labels of up to six classes, which get a
-    legend and differ in color and marker; more numbers than that many whole ones are a scale. The first two columns
-    that vary are drawn, of more than 20 000 rows equally many apart. Raises ImportError without matplotlib, ValueError
-    for shapes that do not match.
+    Parameters
+    ----------
+    model : fitted estimator, or array-like of shape (n_samples, k)
+        `SpectralClustering`: its clusters, in the two columns of X that they differ in most. Other estimators: their
+        functions at the rows. An array or frame: its first two columns that vary.
+    X : array-like, path or Rows, optional
+        Rows at which a model is evaluated, in any container that `fit` accepts; at most 20 000 are drawn, at random. An
+        embedding without X draws the rows of its fit.
+    color : array-like of shape (n_samples,), optional
+        Text, or up to 15 whole numbers, are classes, with a legend, markers, and colors that differ in lightness; -1
+        is grey. Other numbers have a color bar.
+    label : str
+        Title of the legend or color bar.
+    name : str
+        Name of the coordinates, if they have none.
+    ax : Axes, optional
+        Axes to draw into.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not match, or X is needed.
+    ImportError
+        Without matplotlib.
     """
-    values = np.asarray(coordinates)
+    if isinstance(model, Estimator):
+        values, names, color, label = _evaluated(model, X, color, label)
+    else:
+        if X is not None:
+            raise TypeError(f"model must be a fitted estimator if X is given, got {type(model).__name__}")
+        values, names = np.asarray(model), []
+        names = [shown(str(column)) for column in getattr(model, "columns", ())]
+        if values.ndim == 2 and len(values) > MOST:
+            some = slice(None, None, math.ceil(len(values) / MOST))
+            values, color = values[some], _of_rows(color, len(values), some)
     if values.ndim != 2 or not len(values) or values.shape[1] < 2:
         raise ValueError(f"coordinates must have the shape (n, k) with k > 1, got {values.shape}")
     first, second = _varying(values.real)
-    if color is not None and np.shape(color) != (len(values),):
-        raise ValueError(f"color has a value for each of the {len(values)} rows; its shape is {np.shape(color)}")
+    variable = _of_rows(color, len(values), slice(None))
     axes = axes_of(ax, (4.6, 3.6))
-    some = slice(None, None, max(1, math.ceil(len(values) / MOST)))
-    x, y = (values[some, c].real for c in (first, second))
+    x, y = (values[:, c].real for c in (first, second))
     look: dict[str, Any] = {"s": 5, "linewidths": 0, "rasterized": True}
-    variable = np.zeros(len(x)) if color is None else np.asarray(color)[some]
-    classes = np.unique(variable)
-    if color is None:
+    if variable is None:
         axes.scatter(x, y, **look)
-    elif variable.dtype.kind in "OUSb" or (variable.dtype.kind in "iu" and len(classes) <= CLASSES):
-        for one, marker in zip(classes, cycle(MARKERS), strict=False):
-            of_class = variable == one
-            axes.scatter(x[of_class], y[of_class], label=shown(str(one)), marker=marker, **look | {"s": 9})
-        axes.legend(title=label or None, markerscale=3)
+    elif (classes := _classes(variable)) is not None:
+        _draw_classes(axes, x, y, variable, classes, label)
     else:
-        figure_of(axes).colorbar(axes.scatter(x, y, c=variable, **look), ax=axes, label=label)
-    axes.set(xlabel=f"{name} {first}", ylabel=f"{name} {second}")
+        bar = figure_of(axes).colorbar(axes.scatter(x, y, c=variable, **look), ax=axes, label=label)
+        if variable.dtype.kind in "iu":
+            bar.locator = _whole_numbers()
+            bar.update_ticks()
+    names = names or [f"{name or 'component'} {i}" for i in range(values.shape[1])]
+    axes.set(xlabel=names[first], ylabel=names[second])
     return axes
 
 
@@ -281,6 +313,95 @@ def free_energy(
     figure_of(axes).colorbar(drawn, ax=axes, label=label)
     axes.set(xlabel=names[0], ylabel=names[1])
     return axes
+
+
+def _evaluated(model: Any, X: Any, color: Any, label: str) -> tuple[Array, list[str], Any, str]:
+    """Return coordinates of rows by a model, their names, and what colors the rows with its label."""
+    check_is_fitted(model)
+    if X is None:
+        values = getattr(model, "embedding_", None)
+        if values is None:
+            raise ValueError(
+                f"X must be rows of the data, because {type(model).__name__} keeps no coordinates of rows."
+            )
+        some = slice(None, None, math.ceil(len(values) / MOST))
+        return (
+            values[some],
+            [f"coordinate {i}" for i in range(values.shape[1])],
+            _of_rows(color, len(values), some),
+            label,
+        )
+    view = View(model)
+    source = view.source(X)
+    numbers, points = view.numbered(X, MOST)
+    color = _of_rows(color, source.n, numbers)
+    if not isinstance(model, ClusterMixin):
+        values = view.evaluate(points)
+        word = "coordinate" if isinstance(model, Embedding) else "function"
+        return values, [f"{word} {i}" for i in range(values.shape[1])], color, label
+    clusters = np.asarray(model.predict(view.like_fit(points), progress=False)).reshape(-1)
+    if points.shape[1] == 1:
+        points = np.hstack([points, clusters[:, None]])
+        places, names = [0, 1], [*view.names, "cluster"]
+    else:
+        places, names = list(telling(points, (clusters[:, None] == np.unique(clusters)).astype(float))), view.names
+    values = points[:, places]
+    return (
+        values,
+        [names[i] for i in places],
+        clusters if color is None else color,
+        label or ("" if color is not None else "cluster"),
+    )
+
+
+def _of_rows(color: Any, n: int, some: Any) -> Any:
+    """Return the values of a variable (n,) at some rows. Raises ValueError for another shape."""
+    if color is None:
+        return None
+    if np.shape(color) != (n,):
+        raise ValueError(f"color has a value for each of the {n} rows; its shape is {np.shape(color)}")
+    return np.asarray(color)[some]
+
+
+def _classes(variable: NDArray[Any]) -> NDArray[Any] | None:
+    """Return the distinct values of texts and of few whole numbers; None for a scale."""
+    if variable.dtype.kind in "OUSb":
+        return np.unique(variable.astype(str))
+    if variable.dtype.kind == "f" and not np.array_equal(variable, np.rint(variable)):
+        return None
+    found = np.unique(variable)
+    return found if len(found) <= CLASSES else None
+
+
+def _draw_classes(axes: Axes, x: Array, y: Array, variable: NDArray[Any], classes: NDArray[Any], label: str) -> None:
+    """Draw classes with a marker each, in colors of falling lightness, and a legend."""
+    from matplotlib import colormaps
+
+    texts = variable.astype(str) if classes.dtype.kind == "U" else variable
+    unknown = classes == -1 if classes.dtype.kind in "if" else np.zeros(len(classes), bool)
+    colors = iter(colormaps["viridis"](np.linspace(0, 0.9, np.count_nonzero(~unknown))))
+    look: dict[str, Any] = {"s": 11, "linewidths": 0, "rasterized": True}
+    for one, marker, none in zip(classes, cycle(MARKERS), unknown, strict=False):
+        of_class = texts == one
+        of_one: dict[str, Any] = {"color": MUTED if none else next(colors), "marker": "." if none else marker}
+        title = shown(str(one) if classes.dtype.kind != "f" else f"{one:.0f}")
+        axes.scatter(x[of_class], y[of_class], label=title, **of_one, **look)
+    columns = 1 + (len(classes) > 8)
+    axes.legend(
+        title=label or None,
+        markerscale=2,
+        fontsize="small",
+        frameon=False,
+        ncols=columns,
+        loc="upper left",
+        bbox_to_anchor=(1, 1),
+    )
+
+
+def _whole_numbers() -> Any:
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(integer=True)
 
 
 def _varying(values: Array) -> tuple[int, int]:

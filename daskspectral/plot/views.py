@@ -100,10 +100,14 @@ class View:
 
     def sample(self, X: Any, size: int) -> Array:
         """Valid rows of X (m, d), drawn at random. Raises ValueError where there are none."""
-        _, points = draw_rows(self.source(X), size, np.random.default_rng(0))
+        return self.numbered(X, size)[1]
+
+    def numbered(self, X: Any, size: int) -> tuple[NDArray[np.intp], Array]:
+        """The numbers (m,) and values (m, d) of valid rows of X, drawn at random; ValueError where there are none."""
+        numbers, points = draw_rows(self.source(X), size, np.random.default_rng(0))
         if not len(points):
             raise ValueError("X has no valid row to draw: each of them holds NaN or infinity")
-        return points
+        return numbers.astype(np.intp), points
 
     def like_fit(self, points: Array) -> Any:
         """Rows (m, columns of the fit) with these points (..., d) in the columns that are used, 0 in the others.

@@ -39,7 +39,7 @@ from daskspectral.plot.common import (
 from daskspectral.plot.functions import draw_field, draw_series, fields_of, modes_above_noise
 from daskspectral.plot.views import View
 from daskspectral.regression import HermiteRegressor
-from daskspectral.spectral import Koopman
+from daskspectral.spectral import Koopman, SpectralClustering
 from daskspectral.spectral.estimator import SpectralEstimator
 from daskspectral.validation import is_sequence
 
@@ -155,7 +155,8 @@ def _sections(model: Any, X: Any, summary: Summary) -> list[Section]:
     found: list[Section] = []
     match model:
         case SpectralEstimator():
-            found = [_spectrum(model, summary), *_dynamics(model), *_eigenfunctions(model, X), *_patterns(model)]
+            found = [*_clusters(model, X), _spectrum(model, summary), *_dynamics(model)]
+            found += [*_eigenfunctions(model, X), *_patterns(model)]
         case HermiteRegressor():
             found = [*_penalties(model), *_prediction(model, X)]
         case InvariantRegressor():
@@ -173,6 +174,19 @@ def _spectrum(model: Any, summary: Summary) -> Section:
     picture = Picture(plot.spectrum(model, count=MOST), f"The spectrum. {summary.verdict}")
     tables = {"All values": summary.table(details=True)}
     return Section("Spectrum", words, [picture], tables, "spectrum" if decomposed else "")
+
+
+def _clusters(model: Any, X: Any) -> list[Section]:
+    """Return the rows by their clusters; nothing for other models."""
+    if not isinstance(model, SpectralClustering):
+        return []
+    shares = [[f"{i}", f"{100 * share:.3g} %"] for i, share in enumerate(model.cluster_shares_)]
+    tables = {"All clusters": [["cluster", "share of the rows"], *shares]}
+    if X is None:
+        return [Section("Clusters", [WITH_POINTS], tables=tables)]
+    axes = plot.embedding(model, X)
+    alt = f"Rows by cluster, in the columns {axes.get_xlabel()} and {axes.get_ylabel()}, which clusters differ in most."
+    return [Section("Clusters", [alt], [Picture(axes, alt)], tables)]
 
 
 def _dynamics(model: Any) -> list[Section]:

@@ -15,7 +15,7 @@ from daskspectral.basis import FourierBasis, Landmarks, NeuralBasis
 from daskspectral.groups.names import parse_group
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import Laplacian
-from tests.cli.common import call, done, store
+from tests.cli.common import call, done, failure, store
 from tests.common import doubtful, written
 
 pytestmark = [doubtful, pytest.mark.filterwarnings("ignore::UserWarning")]  # few rows
@@ -184,3 +184,8 @@ def test_clusters_from_a_shell_are_those_of_python() -> None:
     assert "3 clusters" in done("cluster plane.zarr --clusters 3 --centroids 60 --out labels.zarr")
     model = dsp.SpectralClustering(3, n_centroids=60, random_state=0).fit(PLANE)
     np.testing.assert_array_equal(xr.open_zarr("labels.zarr").cluster, model.labels_)
+    done("cluster plane.zarr --clusters 3 --centroids 60 --assign-labels raw --save-model c.zarr --out raw.zarr")
+    done("predict c.zarr plane.zarr --out again.zarr")
+    np.testing.assert_array_equal(xr.open_zarr("again.zarr").cluster, xr.open_zarr("raw.zarr").cluster)
+    assert dsp.load("c.zarr").assign_labels == "raw"
+    assert "for regressors" in failure("predict c.zarr plane.zarr --gradient --out g.zarr")[1]

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 from matplotlib.figure import Figure
@@ -88,6 +89,41 @@ def test_an_embedding_is_colored_by_any_variable() -> None:
         plot.embedding(values[:, :1])
     with pytest.raises(ValueError, match="color"):
         plot.embedding(values, color=number[:5])
+
+
+def test_clusters_are_drawn_in_the_columns_that_they_differ_in() -> None:
+    """By markers, and colors whose lightness differs; names are those of the frame, and labels whole numbers."""
+    rng, label = np.random.default_rng(0), np.arange(300) % 3
+    frame = pd.DataFrame(rng.standard_normal((300, 4)), columns=["noise", "ash", "malt", "other"])
+    frame["ash"] += 20 * (label == 1)
+    frame["malt"] += 20 * (label == 2)
+    model = dsp.SpectralClustering(3, random_state=0).fit(frame)
+    axes = plot.embedding(model, frame)
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("ash", "malt")
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["0", "1", "2"]
+    for one, found in enumerate(axes.collections):
+        np.testing.assert_allclose(found.get_offsets(), frame.loc[model.labels_ == one, ["ash", "malt"]])
+    light = np.sort([c.get_facecolor()[0, :3] @ [0.2126, 0.7152, 0.0722] for c in axes.collections])  # type: ignore[index]
+    assert np.diff(light).min() > 0.1
+    with pytest.raises(ValueError, match="rows of the data"):
+        plot.embedding(model)
+    colored = plot.embedding(model, frame, color=frame["other"].to_numpy(), label="other")
+    np.testing.assert_allclose(colored.collections[0].get_array(), frame["other"])
+    assert "All clusters" in dsp.report.render(model, frame)
+
+
+def test_an_embedding_of_a_model_is_its_transform() -> None:
+    x = np.random.default_rng(0).standard_normal((60, 2))
+    model = dsp.DiffusionMap(2.0, method="exact").fit(x)
+    for axes in (plot.embedding(model, x), plot.embedding(model)):
+        np.testing.assert_allclose(axes.collections[0].get_offsets(), model.embedding_)
+        assert axes.get_xlabel() == "coordinate 0"
+    axes = plot.embedding(x, color=np.where(x[:, 0] > 0, 2.0, -1.0))
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["-1", "2"]
 
 
 def test_spectrum_has_intervals_held_out_values_and_trust() -> None:
