@@ -32,6 +32,9 @@ from daskspectral.workspace import Workspace
 
 PILOT = 20_000  # rows in which centroids are placed
 ROWS_OF_CENTROID = 10  # of the pilot, for k-means
+PER_DIMENSION = 1.5  # rows of a centroid at least: neighborhoods in more dimensions take more rows
+FEWEST_ROWS, MOST_ROWS = 3, 10  # of them
+NEIGHBORS, QUERIES = 10, 500  # from which the dimension is estimated
 LLOYD_STEPS = 3  # more of them follow the density, and lose small clusters
 FUNCTIONS, MOST_SETS = 1000, 20  # of all sets together by default
 TREE_COLUMNS = 12  # up to which a tree finds neighbors faster than products of matrices
@@ -280,7 +283,8 @@ class NearestCentroids(Written, Parameterised, BasisRecipe):
     Parameters
     ----------
     n_centroids : int
-        Number of centroids of a set, at most a third of the distinct rows. A cluster needs four.
+        Number of centroids of a set. A cluster needs four. There is at most one for three distinct rows, or of d > 2
+        local dimensions for 1.5 d rows, up to ten.
     n_nearest : int
         Number of centroids of each set to which a row belongs.
     n_sets : int or "auto"
@@ -330,7 +334,8 @@ class NearestCentroids(Written, Parameterised, BasisRecipe):
     def placed(self, points: Array, rng: np.random.Generator) -> CentroidBasis:
         """Return the basis for a pilot of rows (n, d)."""
         distinct = without_copies(points)
-        most, least = max(1, min(self.n_centroids, len(distinct) // 3)), 1
+        rows = np.clip(PER_DIMENSION * local_dimension(distinct, rng), FEWEST_ROWS, MOST_ROWS)
+        most, least = max(1, min(self.n_centroids, int(len(distinct) / rows))), 1
         if self.max_components is not None:
             least = min(len(distinct), 2 * self.max_components + 2)
         for level in LEVELS:
@@ -355,15 +360,47 @@ def without_copies(points: Array) -> Array:
     return np.asarray(points[np.sort(np.unique(points, axis=0, return_index=True)[1])])
 
 
+def local_dimension(distinct: Array, rng: np.random.Generator) -> float:
+    """Return the mean dimension of distinct rows (n, d) near each other, by the distances of the ten nearest.
+
+    The estimate of maximum likelihood, Levina and Bickel 2004, as MacKay and Ghahramani average it.
+    """
+    k = min(NEIGHBORS, len(distinct) - 1)
+    if k < 3:
+        return 1.0
+    some = distinct[rng.permutation(len(distinct))[:QUERIES]]
+    distances = np.maximum(NearestSearch(distinct)(some, k + 1)[0][:, 1:], np.finfo(float).tiny)
+    steps = np.log(distances[:, -1:] / distances[:, :-1]).sum(axis=1).mean()
+    return float((k - 2) / steps) if steps > 0 else np.inf
+
+
+def spread_rows(points: Array, m: int, rng: np.random.Generator) -> NDArray[np.integer[Any]]:
+    """Return the numbers of m rows (n, d) at random, of which each region has its share.
+
+    Regions are halved at the median along the difference of two of their rows, which no rotation changes, and every
+    (n / m)-th row is taken in their order. A cluster of few rows has too few centroids by chance less often.
+    """
+    order, ends, n = np.arange(len(points)), np.array([0, len(points)]), len(points)
+    points = points - points[0]
+    while m < n and (sizes := np.diff(ends)).max() > max(n // m, 1):
+        pairs = order[ends[:-1] + (rng.random((2, len(sizes))) * sizes).astype(int)]
+        cells = np.repeat(np.arange(len(sizes)), sizes)
+        along = np.einsum("ij,ij->i", points[order], (points[pairs[0]] - points[pairs[1]])[cells])
+        order = order[np.lexsort((along, cells))]
+        ends = np.unique(np.concatenate([ends, ends[:-1] + sizes // 2]))
+    return np.asarray(order[((np.arange(m) + rng.random()) * (n / m)).astype(int)])
+
+
 def kmeans(points: Array, distinct: Array, m: int, rng: np.random.Generator) -> Array:
-    """Return m centroids (m, d) of rows (n, d) by few steps of k-means from rows drawn at random.
+    """Return m centroids (m, d) of rows (n, d) by few steps of k-means from rows that are spread evenly.
 
     Seeds that keep apart, as those of k-means++, would be outliers.
     """
-    some = points[np.sort(rng.permutation(len(points))[: ROWS_OF_CENTROID * m])]
+    few = ROWS_OF_CENTROID * m
+    some = points if len(points) <= few else points[np.sort(spread_rows(points, few, rng))]
     starts = distinct if len(some) == len(points) else without_copies(some)
     starts = starts if len(starts) >= m else distinct
-    centroids = starts[rng.choice(len(starts), m, replace=False)]
+    centroids = starts[spread_rows(starts, m, rng)]
     for _ in range(LLOYD_STEPS):
         cell = NearestSearch(centroids)(some, 1)[1][:, 0]
         counts = np.bincount(cell, minlength=m)

@@ -8,6 +8,7 @@ import pytest
 
 import daskspectral as dsp
 from daskspectral.basis import CentroidBasis, NearestCentroids
+from daskspectral.basis.centroids import local_dimension, spread_rows
 from daskspectral.operators import NeighborJumps
 from tests.common import doubtful
 
@@ -117,3 +118,26 @@ def test_fewer_centroids_join_components() -> None:
     x = np.random.default_rng(0).normal(size=(2000, 1)) + np.repeat([0.0, 30], 1000)[:, None]
     assert NearestCentroids().placed(x, RNG).centroids.shape[1] == 500
     assert NearestCentroids(max_components=1).placed(x, RNG).centroids.shape[1] < 500
+
+
+def test_each_region_has_its_share_of_the_rows_that_are_drawn() -> None:
+    x = np.vstack([RNG.normal(size=(1100, 2)), [0, 20] + 0.1 * RNG.normal(size=(20, 2))])
+    drawn = [spread_rows(x, 373, np.random.default_rng(seed)) for seed in range(40)]
+    assert all(len(np.unique(rows)) == 373 for rows in drawn)
+    few = np.array([np.count_nonzero(rows >= 1100) for rows in drawn])
+    assert few.min() >= 5  # at random there are 2
+    assert abs(few.mean() - 373 / 56) < 0.3
+    turned = x @ np.linalg.qr(RNG.normal(size=(2, 2)))[0] + 100
+    np.testing.assert_array_equal(spread_rows(turned, 373, np.random.default_rng(0)), drawn[0])
+    counts = np.mean([np.bincount(rows, minlength=1120) for rows in drawn], axis=0)
+    assert abs(counts[:1100].mean() - 1 / 3) < 0.01
+
+
+@pytest.mark.parametrize("dimension", [1, 2, 6])
+def test_the_dimension_near_a_row_is_that_of_the_rows_and_not_of_the_columns(dimension: int) -> None:
+    rng = np.random.default_rng(0)
+    plane = np.linalg.qr(rng.normal(size=(20, dimension)))[0]
+    x = rng.uniform(size=(3000, dimension)) @ plane.T
+    assert abs(local_dimension(x, rng) / dimension - 1) < 0.25
+    rows = {NearestCentroids(5000, n_sets=1).placed(at, rng).centroids.shape[1] for at in (x, 1e3 * x + 7)}
+    assert (rows == {1000}) == (dimension < 3)

@@ -57,8 +57,18 @@ def test_clusters_of_any_shape_are_found(x: Any, y: Any) -> None:
     assert f"{count} clusters" in repr(model)
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_clusters_of_few_rows_are_found(seed: int) -> None:
+    uneven: dict[str, Any] = {"centers": [[0, 0], [6, 0], [0, 6]], "cluster_std": [1.5, 0.5, 0.3]}
+    x, y = datasets.make_blobs([1000, 100, 20], random_state=seed, **uneven)
+    assert adjusted_rand_score(y, dsp.SpectralClustering(3, random_state=seed).fit_predict(x)) > 0.95
+
+
 @pytest.mark.slow
 def test_real_tables_beside_k_means() -> None:
+    wine, kinds = datasets.load_wine(return_X_y=True)
+    found = make_pipeline(StandardScaler(), dsp.SpectralClustering(3, random_state=0)).fit_predict(wine)
+    assert adjusted_rand_score(kinds, found) > 0.86  # with three rows for a centroid 0.8
     x, y = datasets.load_breast_cancer(return_X_y=True)
     model = make_pipeline(StandardScaler(), dsp.SpectralClustering(2, random_state=0))
     assert adjusted_rand_score(y, model.fit_predict(x)) > 0.72  # 0.65 by k-means
