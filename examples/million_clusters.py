@@ -1,11 +1,18 @@
-"""Clusters of shapes in a million rows: two rings, two half-moons and two blobs, with labels of new rows.
+"""Clusters of shapes in a million rows
+====================================
+
+Two rings, two half-moons and two blobs in a million rows, with labels of new rows.
 
 `SpectralClustering` reads the rows once; k-means of the same rows, which cuts rings and moons, is compared with it, and
-both with the labels, which neither has seen. The third panel has the eigenvalues with their 95 % intervals: the gap
-after the sixth says that there are six clusters.
+both with the true labels. The third panel has the eigenvalues with their 95 % intervals: the gap after the sixth
+indicates six clusters.
+
+Usage::
 
     python examples/million_clusters.py [--n 1e6] [--out FOLDER]
 """
+
+# sphinx_gallery_thumbnail_path = '../pictures/million_clusters.png'
 
 from __future__ import annotations
 
@@ -54,7 +61,9 @@ def main(n: int = 1_000_000, out: str | Path = ".") -> dict[str, float]:
         "adjusted Rand index": float(adjusted_rand_score(shape, model.labels_)),
         "adjusted Rand index of new rows": float(adjusted_rand_score(new_shape, labels)),
         "adjusted Rand index, k-means": float(adjusted_rand_score(shape, means.labels_)),
-        "eigenvalue after the gap over the one before": float(model.eigenvalues_[COUNT] / model.eigenvalues_[COUNT - 1]),
+        "eigenvalue after the gap over the one before": float(
+            model.eigenvalues_[COUNT] / model.eigenvalues_[COUNT - 1]
+        ),
     }
     draw(new, labels, means.predict(new), model, numbers, picture)
     assert numbers["adjusted Rand index of new rows"] >= 0.95, numbers
@@ -76,7 +85,7 @@ def draw(
     colors = colormaps["viridis"](np.linspace(0, 0.92, COUNT))
     for panel, found in zip(axes, (labels, means), strict=False):
         for cluster in range(COUNT):
-            rows = x[found == cluster][:: 3]
+            rows = x[found == cluster][::3]
             panel.scatter(*rows.T, s=5, color=colors[cluster], marker=MARKERS[cluster], lw=0, rasterized=True)
         panel.set(xticks=[], yticks=[], aspect="equal")
     values, ends = model.eigenvalues_, np.abs(model.eigenvalue_errors_.T - model.eigenvalues_)

@@ -44,9 +44,9 @@ class Errors:
     cannot tell apart, `angles` (k,) is the sine of the angle by which the functions of a value's group turn, a standard
     error. Values that are
     `trusted` (k,) have held-out over fitted values below 1.1 (or fitted over held-out ones, of singular values) and an
-    interval narrower than 30 % of the value, and no other functions have values on rows held out that are lower by a
-    tenth; so have constants, 0 by construction. Without enough rows or folds, `reason` says so, intervals are NaN, and
-    nothing is trusted.
+    interval narrower than 30 % of the value plus the operator's `resolution`, and no other functions have values on
+    rows held out that are lower by a tenth; so have constants, 0 by construction. Without enough rows or folds,
+    `reason` says so, intervals are NaN, and nothing is trusted.
     """
 
     intervals: Array
@@ -99,7 +99,8 @@ def errors_of(
     lower = np.ones(k) if undercut is None else np.append(undercut, np.ones(k))[:k]
     lower[: problem.nulls] = 1.0
     intervals = lowered(intervals, lower)
-    trusted = trusted_by(fitted.real, held_out, intervals, problem.nulls) & (lower * TRUSTED_RATIO > 1)
+    resolution = problem.operator.resolution
+    trusted = trusted_by(fitted.real, held_out, intervals, problem.nulls, resolution) & (lower * TRUSTED_RATIO > 1)
     angles = np.sqrt(factor * np.sum([part.angles(groups) ** 2 for part in parts], axis=0))
     return Errors(intervals, reported, held_out, groups, np.minimum(angles, 1.0), trusted)
 
@@ -277,13 +278,17 @@ def _mean_by(groups: NDArray[np.int64], values: Any) -> Any:
     return sums[groups]
 
 
-def trusted_by(fitted: Array, held_out: Array, intervals: Array, nulls: int) -> NDArray[np.bool_]:
-    """Which values hold up, (k,), the first `nulls` always; differences below a thousandth of the last are none.
+def trusted_by(
+    fitted: Array, held_out: Array, intervals: Array, nulls: int, resolution: float = 0.0
+) -> NDArray[np.bool_]:
+    """Which values hold up, (k,), the first `nulls` always.
+
+    Differences below a thousandth of the last value and the `resolution` do not count.
 
     They differ by less than a tenth on rows held out, or are not known there, and have narrow intervals.
     """
     size = np.abs(fitted)
-    floor = NEGLIGIBLE * size.max(initial=0.0) + 1e-300
+    floor = NEGLIGIBLE * size.max(initial=0.0) + resolution + 1e-300
     other = np.abs(np.where(np.isnan(held_out), fitted, held_out))
     ratio = (np.maximum(size, other) + floor) / (np.minimum(size, other) + floor)
     narrow = (intervals[:, 1] - intervals[:, 0]) / (size + floor) < TRUSTED_WIDTH

@@ -30,7 +30,7 @@ from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import GalerkinProblem
 from daskspectral.operators import Operator
 from daskspectral.operators.laplacian import OFF
-from daskspectral.solve import NonNormal, Problem, Solution
+from daskspectral.solve import NonNormal, Solution
 
 Array = NDArray[np.floating[Any]]
 
@@ -200,7 +200,7 @@ class Reliability:
             np.sort(operator.reported_values(self.errors.intervals), 1),
         )
         middle, best = (
-            uncertainty(shown, ends, solver, constants=self.constants, share=share) for share in (1 / 2, 1 / 3)
+            uncertainty(shown, ends, operator, constants=self.constants, share=share) for share in (1 / 2, 1 / 3)
         )
         if not (middle > UNCERTAIN or best > ROUGH) or self.trusted.all():
             return ""
@@ -212,7 +212,7 @@ class Reliability:
 
 
 def uncertainty(
-    values: NDArray[np.inexact[Any]], intervals: Array, kind: Problem, *, constants: int = 0, share: float = 0.5
+    values: NDArray[np.inexact[Any]], intervals: Array, operator: Operator, *, constants: int = 0, share: float = 0.5
 ) -> float:
     """Half the width of the intervals (k, 2) relative to their values (k,): a `share` of the values has no more.
 
@@ -224,7 +224,7 @@ def uncertainty(
     if not counted.any():
         return math.nan
     half = np.maximum(intervals[:, 1] - values.real, values.real - intervals[:, 0])
-    return float(np.quantile((half / kind.sizes(values))[counted], share))
+    return float(np.quantile((half / (operator.solver.sizes(values) + operator.resolution))[counted], share))
 
 
 def advise_reach(before: Moments, after: Moments) -> None:

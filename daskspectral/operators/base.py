@@ -63,6 +63,8 @@ class Operator(Written, ABC):
         Whether products of functions and columns are summed, for the regression of points on functions.
     takes_gaps : bool
         Whether linear functions may be measured on rows with single missing values.
+    resolution : float
+        Differences of values that do not count, added to a thousandth of the largest value.
     counts : frozenset of str
         Names of the sums of `statistics` that are never divided by the total weight.
 
@@ -80,6 +82,7 @@ class Operator(Written, ABC):
     center: bool = False
     has_patterns: bool = True
     takes_gaps: bool = False
+    resolution: float = 0.0
     counts: frozenset[str] = frozenset({"weight_squares"})
 
     @property

@@ -243,9 +243,9 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
             session = self._session(table)
             self._check_several(session.source)
             self._fit_session(session, context)
-            solver = self.solver_
-            values, ends = self._values, vars(self)[Attributes(solver).errors]
-            doubt = uncertainty(values, ends, solver, constants=self.constants_)
+            operator = self.moments_.operator
+            values, ends = self._values, vars(self)[Attributes(operator.solver).errors]
+            doubt = uncertainty(values, ends, operator, constants=self.constants_)
             self.choice_.advise(certain=doubt <= UNCERTAIN)
         return self
 

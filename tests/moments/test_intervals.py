@@ -240,3 +240,7 @@ def test_each_value_that_holds_up_is_trusted_whatever_those_before_it() -> None:
         intervals[2, 1] = intervals[2, 0]
         assert trusted_by(fitted, held_out, intervals, 0).tolist() == [good, good, True, good]
         assert trusted_by(fitted, held_out, intervals, 1).tolist() == [True, good, True, good]  # 0 by construction
+    near, beyond = np.array([1e-5, 0.5]), np.array([3e-4, 0.52])  # of a walk: the first is known to a hundredth
+    wide = np.column_stack([0 * near, [2e-3, 0.9]])
+    assert trusted_by(near, beyond, wide, 0).tolist() == [False, False]
+    assert trusted_by(near, beyond, wide, 0, 0.01).tolist() == [True, False]
