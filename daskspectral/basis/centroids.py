@@ -408,4 +408,4 @@ def kmeans(points: Array, distinct: Array, m: int, rng: np.random.Generator) -> 
         origin = some[0]  # means of rows far from zero lose digits
         means = sums @ (some - origin) / np.maximum(counts, 1)[:, None] + origin
         centroids = np.where(counts[:, None] > 0, means, centroids)
-    return centroids
+    return np.asarray(centroids)

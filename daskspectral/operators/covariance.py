@@ -30,7 +30,8 @@ class Covariance(Operator):
     --------
     >>> import numpy as np
     >>> import daskspectral as dsp
-    >>> x = np.random.default_rng(0).standard_normal((50_000, 3)) * [3.0, 2.0, 1.0] + 10
+    >>> axes = np.array([[2, 2, 1], [-2, 1, 2], [1, -2, 2]]) / 3
+    >>> x = np.random.default_rng(0).standard_normal((50_000, 3)) * [3.0, 2.0, 1.0] @ axes + 10
     >>> model = dsp.SpectralDecomposition(Covariance(), n_components=2).fit(x)
     >>> model.eigenvalues_.round(1), model.transform(x).std(axis=0).round(6)
     (array([9., 4.]), array([1., 1.]))
