@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 __all__ = [
     "FitWarning",
-    "TrustWarning",
+    "ReliabilityWarning",
     "ExtrapolationWarning",
     "RankWarning",
     "DensityWarning",
@@ -70,11 +70,11 @@ class WeightWarning(UserWarning):
     """Sample weights that count rows otherwise than they seem to have been meant: weight 2 is the row twice."""
 
 
-class TrustWarning(UserWarning):
+class ReliabilityWarning(UserWarning):
     """The values, or their error bars, may be wrong by more than they say, or are too uncertain to be of use."""
 
 
-class ExtrapolationWarning(TrustWarning):
+class ExtrapolationWarning(ReliabilityWarning):
     """Rows so far from those of the fit that values there are extrapolated: `count` of `rows`."""
 
     def __init__(self, message: str, count: int = 0, rows: int = 0):
@@ -147,7 +147,7 @@ def column_name(number: int, names: Sequence[str]) -> str:
 
 @contextmanager
 def one_doubt() -> Iterator[None]:
-    """What is doubted inside is one TrustWarning, of the doubt of first rank, which says how many others there are."""
+    """Combine warnings of reliability inside into one, of the first rank, with the number of the others."""
     if _waiting.get() is not None:
         yield
         return
@@ -155,8 +155,8 @@ def one_doubt() -> Iterator[None]:
     with scoped(_waiting, doubts):
         yield
     if doubts:
-        more = f". {len(doubts) - 1} more in doubts_" if len(doubts) > 1 else ""
-        _warn(ranked(doubts)[0] + more, TrustWarning)
+        more = f". {len(doubts) - 1} more in warnings_" if len(doubts) > 1 else ""
+        _warn(ranked(doubts)[0] + more, ReliabilityWarning)
 
 
 @contextmanager
@@ -167,7 +167,7 @@ def doubts_of(*ranks: Rank) -> Iterator[None]:
         yield
     for text, rank in doubts.items():
         if rank in ranks:
-            warn_user(text, TrustWarning, rank)
+            warn_user(text, ReliabilityWarning, rank)
 
 
 def ranked(doubts: Mapping[str, Rank]) -> list[str]:
@@ -184,7 +184,7 @@ def warn_user(message: str | Warning, category: type[Warning], rank: Rank = Rank
     for heard in _listening.get():
         heard.setdefault(text, rank)
     doubts = _waiting.get()
-    if category is not TrustWarning or doubts is None:
+    if category is not ReliabilityWarning or doubts is None:
         _warn(message, category)
     else:
         doubts.setdefault(str(message), rank)

@@ -1,11 +1,11 @@
 """In which functions a solution is sought: those that are smooth for what the data see of them, or all above a cut.
 
-`Penalised`, the default, reports Rayleigh-Ritz values in the span of the leading functions of the penalised problem.
-`Cut` takes all directions of the Gram matrix that are above rounding, for comparisons to rounding. `Ascent` is that of
-an `SDPEmbedding`.
+`Regularized`, the default, reports Rayleigh-Ritz values in the span of the leading functions of the penalised problem.
+`Truncated` takes all directions of the Gram matrix that are above rounding, for comparisons to rounding.
+`BurerMonteiro` is that of an `SDPEmbedding`.
 
     >>> import daskspectral as dsp
-    >>> dsp.SpectralDecomposition(solver=dsp.solvers.Penalised(0.1)).get_params()["solver__penalty"]
+    >>> dsp.SpectralDecomposition(solver=dsp.solvers.Regularized(0.1)).get_params()["solver__penalty"]
     0.1
 """
 
@@ -17,13 +17,13 @@ from typing import Any, ClassVar, TypeVar
 from daskspectral.registry import Parameterised
 from daskspectral.validation import NOT_NEGATIVE, check_integer, check_number, check_option, check_type
 
-__all__ = ["Ascent", "Cut", "Penalised"]
+__all__ = ["BurerMonteiro", "Truncated", "Regularized"]
 
 Given = TypeVar("Given", float, float | str)
 
 
 @dataclass(frozen=True)
-class Penalised(Parameterised):
+class Regularized(Parameterised):
     """The solution among the functions that are smoothest for what the data see of them; values carry no penalty.
 
     Parameters
@@ -53,7 +53,7 @@ class Penalised(Parameterised):
 
 
 @dataclass(frozen=True)
-class Cut(Parameterised):
+class Truncated(Parameterised):
     """The solution in all directions of the Gram matrices above a relative cut, of functions scaled to unit norm.
 
     Parameters
@@ -86,7 +86,7 @@ class Cut(Parameterised):
 
 
 @dataclass(frozen=True)
-class Ascent(Parameterised):
+class BurerMonteiro(Parameterised):
     """How an `SDPEmbedding` ascends to its optimum.
 
     Parameters
@@ -109,12 +109,12 @@ class Ascent(Parameterised):
         check_integer("max_passes", self.max_passes)
 
 
-Solving = Penalised | Cut
+Solving = Regularized | Truncated
 
 
 def solving(value: Any) -> Solving:
-    """The solver of an estimator, `Penalised()` by default. Raises TypeError for anything else."""
-    expected = "Penalised(penalty) or Cut(rtol) of daskspectral.solvers, or None for the first"
-    found: Solving = Penalised() if value is None else value
-    check_type("solver", found, (Penalised, Cut), expected)
+    """The solver of an estimator, `Regularized()` by default. Raises TypeError for anything else."""
+    expected = "Regularized(penalty) or Truncated(rtol) of daskspectral.solvers, or None for the first"
+    found: Solving = Regularized() if value is None else value
+    check_type("solver", found, (Regularized, Truncated), expected)
     return found

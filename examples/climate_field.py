@@ -129,7 +129,7 @@ def main(path=None, variable="sst", out="examples/pictures"):
     for k in range(COMPONENTS):
         one = found.isel(mode=k)
         interval = f"{float(one.explained_variance_lower):8.3f} {float(one.explained_variance_upper):8.3f}"
-        held_out, share = model.held_out_[k], _share(found, k)
+        held_out, share = model.validation_values_[k], _share(found, k)
         print(f"{k + 1}  {float(one.explained_variance):8.3f} {interval}  {held_out:11.3f}   {share:>5}")
     other = of_another_package(field)
     numbers = {"share of the first": float(found.explained_variance_ratio[0])}
@@ -145,7 +145,7 @@ def main(path=None, variable="sst", out="examples/pictures"):
     numbers["mean square that four components leave, over the variance"] = left
     numbers["share of the first kernel component"] = float(kernel.explained_variance_ratio[0])
     numbers["largest singular value from winter to winter"] = float(slow.singular_values_[0])
-    numbers["the same on winters that were not fitted to"] = float(slow.held_out_[0])
+    numbers["the same on winters that were not fitted to"] = float(slow.validation_values_[0])
     for name, value in numbers.items():
         print(f"{name}: {value:.3g}")
     for text in dict.fromkeys(str(one.message) for one in caught):

@@ -182,6 +182,6 @@ def test_a_kind_of_basis(added: Any) -> None:
     before = dsp.SpectralDecomposition(basis="auto", **SMALL).fit(NORMAL)
     added("my_kind", KIND)
     model = dsp.SpectralDecomposition(basis="auto", **SMALL).fit(NORMAL)
-    assert isinstance(model.basis_, dsp.basis.MonomialBasis), model.choice_
+    assert isinstance(model.basis_, dsp.basis.MonomialBasis), model.search_results_
     np.testing.assert_allclose(model.eigenvalues_, [0, 1, 1, 1], atol=0.2)
     assert not isinstance(before.basis_, dsp.basis.MonomialBasis)

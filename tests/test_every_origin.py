@@ -200,7 +200,7 @@ def check(case: tuple[Any, Fields, float], name: str, move: Move, dtype: str) ->
     )
     found, wanted = (np.asarray(getattr(m, attribute)) for m in (model, base))
     np.testing.assert_allclose(found * move.unit**-power, wanted, rtol=near, atol=near * np.abs(wanted).max())
-    assert (model.rank_, model.trusted_.tolist()) == (base.rank_, base.trusted_.tolist())
+    assert (model.rank_, model.reliable_.tolist()) == (base.rank_, base.reliable_.tolist())
     functions, others = (np.abs(m.transform(x)) for m, x in ((model, move(X)), (base, X)))
     if isinstance(operator, operators.CrossCovariance) and name == "linear":
         functions = functions / move.unit  # projections on unit vectors

@@ -67,7 +67,7 @@ def test_variances_far_from_zero_are_those_of_the_deviations(offset: float) -> N
     model = fitted(Covariance(), x + offset)
     np.testing.assert_allclose(model.eigenvalues_, np.linalg.eigvalsh(np.cov(x.T, bias=True))[::-1], rtol=1e-12)
     near = fitted(Covariance(), x)
-    assert (model.rank_, model.trusted_.tolist()) == (2, near.trusted_.tolist())
+    assert (model.rank_, model.reliable_.tolist()) == (2, near.reliable_.tolist())
     np.testing.assert_allclose(model.transform(x + offset), near.transform(x), atol=1e-12)
     np.testing.assert_allclose(model.inverse_transform(model.transform(x + offset)) - offset, x, atol=1e-15 * offset)
     np.testing.assert_allclose(model.patterns_.mean, x.mean(axis=0) + offset, rtol=1e-14)
@@ -93,11 +93,11 @@ def test_gaps_far_from_zero(operator: Any) -> None:
         models.append(fitted(operator, dsp.Rows(data, on_invalid="pairwise"), basis))
     near, far = models
     np.testing.assert_allclose(values(far), values(near), rtol=1e-12)
-    np.testing.assert_allclose(far.held_out_, near.held_out_, rtol=1e-10)
+    np.testing.assert_allclose(far.validation_values_, near.validation_values_, rtol=1e-10)
     assert far.rank_ == near.rank_
 
 
-@pytest.mark.parametrize("solver", [None, dsp.solvers.Cut()], ids=["penalised", "cut"])
+@pytest.mark.parametrize("solver", [None, dsp.solvers.Truncated()], ids=["penalised", "cut"])
 @pytest.mark.parametrize("units", [(1.0, 1.0), (1.0, 1e-6), (1e12, 1e-12)])
 @pytest.mark.parametrize("offset", [0.0, 300.0, 2.0**30])
 def test_canonical_correlations_have_no_origin_and_no_units(offset: float, units: Any, solver: Any) -> None:
@@ -128,7 +128,7 @@ def test_linear_functions_of_a_trajectory_have_no_origin_and_no_units(solver: st
         np.testing.assert_allclose(np.sort(np.abs(values(near))), np.sort(np.abs(wanted)), rtol=1e-8)
     for far in others:
         np.testing.assert_allclose(values(far), values(near), rtol=1e-9)
-        assert (far.rank_, far.trusted_.tolist()) == (near.rank_, near.trusted_.tolist())
+        assert (far.rank_, far.reliable_.tolist()) == (near.rank_, near.reliable_.tolist())
 
 
 # -- moments about two centers -----------------------------------------------------------------------------------------
@@ -220,7 +220,7 @@ def test_columns_whose_squares_leave_the_range_of_numbers(basis: Any, unit: floa
     x, y = normal(), second(normal())
     near, far = (fitted(Cross(center=True), (x * [1.0, s], y), basis) for s in (1.0, unit))
     np.testing.assert_allclose(values(far), values(near), rtol=1e-9)
-    assert (far.rank_, far.trusted_.tolist()) == (near.rank_, near.trusted_.tolist())
+    assert (far.rank_, far.reliable_.tolist()) == (near.rank_, near.reliable_.tolist())
 
 
 @pytest.mark.parametrize("unit", [2.0**-90, 2.0**90])

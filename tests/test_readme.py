@@ -76,7 +76,7 @@ def reader(folder: Path) -> dict[str, Any]:
         elif language == "python":
             with warnings.catch_warnings():
                 warnings.simplefilter("error", dsp.FitWarning)  # a recipe gives what can be trusted
-                warnings.simplefilter("error", dsp.TrustWarning)
+                warnings.simplefilter("error", dsp.ReliabilityWarning)
                 exec(compile("\n" * (line - 1) + code, str(ROOT / "README.md"), "exec"), reader)
             reader["models"].append(reader["model"])
     return reader

@@ -15,7 +15,7 @@ WRONG: dict[str, Callable[[], Any]] = {
     "constant": lambda: basis.Landmarks(constant=1),  # type: ignore[arg-type]
     "n_landmarks": lambda: basis.Landmarks(n_landmarks=0),
     "operator": lambda: validation.check_type("operator", 3, operators.Operator, "an operator"),
-    "penalty": lambda: solvers.Penalised(-1.0),
+    "penalty": lambda: solvers.Regularized(-1.0),
     "random_state": lambda: validation.check_random_state("seed"),
     "scale": lambda: kernels.Gaussian(0.0),
     "flag": lambda: validation.check_flag("flag", 1),

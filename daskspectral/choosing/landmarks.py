@@ -20,7 +20,7 @@ from daskspectral.data.containers import in_memory
 from daskspectral.data.source import Preparation, Source, label_of
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.sampling import draw_rows, take_rows
-from daskspectral.errors import Rank, TrustWarning, renumbered, warn_user
+from daskspectral.errors import Rank, ReliabilityWarning, renumbered, warn_user
 from daskspectral.kernels import Kernel, Linear, Periodic
 from daskspectral.moments.folds import FoldRule, copies_words
 from daskspectral.passes.scale import added
@@ -287,7 +287,7 @@ def advise_copies(x: NDArray[Any], source: Source) -> None:
     """Warn if rows are in folds by their numbers, and some of raw rows x (m, n_features_in), drawn from the source,
     are copies."""
     if source.by_number and (text := copies_words(source.preparation.selected(x), source.n)):
-        warn_user(text, TrustWarning, Rank.DATA)
+        warn_user(text, ReliabilityWarning, Rank.DATA)
 
 
 # -- periodic columns --------------------------------------------------------------------------------------------------

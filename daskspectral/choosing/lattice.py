@@ -14,7 +14,7 @@ from daskspectral.basis import FourierBasis, FourierLattice
 from daskspectral.basis.boundary import Interval
 from daskspectral.basis.recipe import Periods
 from daskspectral.data.source import Source
-from daskspectral.errors import TrustWarning, warn_user
+from daskspectral.errors import ReliabilityWarning, warn_user
 from daskspectral.modes import nufft
 from daskspectral.modes.matrices import weights_of
 from daskspectral.modes.sums import best_method
@@ -35,7 +35,7 @@ def boxed(recipe: FourierBasis, source: Source, operator: Operator, rng: np.rand
     A box that is not given goes from the least to the largest value of each column, found in one pass. Where this is
     more than three times as wide as the interval between the quantiles .001 and .999 of a sample, a few rows far out
     would leave no functions for the others: the box is then cut a quarter of this interval beyond them, with a
-    TrustWarning. Raises ValueError for a column of zero width, and for columns of very different widths.
+    ReliabilityWarning. Raises ValueError for a column of zero width, and for columns of very different widths.
     """
     d, box = source.dimension, recipe.box
     ends = list(zip(recipe.periods or (None,) * d, box or (None,) * d, strict=True))
@@ -125,7 +125,7 @@ def _interval(axis: int, extent: Extent, source: Source) -> Interval:
             f"{(upper - lower) / (high - low):.3g} times smaller interval: the box of the lattice is cut at "
             f"{cut[0]:.4g} and {cut[1]:.4g}, and rows outside count as absent. The spectrum of heavy tails depends on "
             "this: pass FourierBasis(box=...), or transform the column",
-            TrustWarning,
+            ReliabilityWarning,
         )
     _advise_outliers(column, extent.sample[:, axis], cut)
     return cut
@@ -142,5 +142,5 @@ def _advise_outliers(column: str, values: Array, box: Interval) -> None:
         f"{100 * share:.2g} % of the rows are outliers of {column}: it goes from {box[0]:.4g} to {box[1]:.4g}, and 98 "
         f"of 100 rows lie between {low:.4g} and {high:.4g}. Values near 0 may stand for outliers alone: leave them "
         "out, or pass a box around the others, FourierBasis(box=...)",
-        TrustWarning,
+        ReliabilityWarning,
     )

@@ -26,7 +26,7 @@ from daskspectral.choosing.candidates import (
 )
 from daskspectral.choosing.lattice import compares_modes
 from daskspectral.engine.memory import release
-from daskspectral.errors import TrustWarning, warn_user
+from daskspectral.errors import ReliabilityWarning, warn_user
 from daskspectral.kernels import Gaussian, Kernel, Matern
 from daskspectral.moments import Moments
 from daskspectral.moments.counting import repeats
@@ -40,7 +40,7 @@ from daskspectral.operators import NeighborJumps
 from daskspectral.passes.selection import Candidate, Selection
 from daskspectral.solve.pencil import ritz_size
 from daskspectral.solve.ridge import RidgeFit, RidgeProblem, solve_diagonal, summed
-from daskspectral.solvers import Penalised, Solving
+from daskspectral.solvers import Regularized, Solving
 
 Array = NDArray[np.floating[Any]]
 
@@ -145,12 +145,12 @@ def system_of(moments: Moments, *, basis: Any, solver: Solving, count: int) -> S
             warn_user(
                 f"kernels of the lattice were not compared, since {chosen.reason}: {chosen.kernel} and penalty="
                 f"{chosen.penalty:g} were taken. Fit with folds, or give kernel and penalty",
-                TrustWarning,
+                ReliabilityWarning,
             )
     release()
     selection = chosen.selection(moments, orders)
     if penalty is not None:
-        selection = selection.with_parameters({"solver": Penalised(chosen.penalty or 0.0)})
+        selection = selection.with_parameters({"solver": Regularized(chosen.penalty or 0.0)})
     return replace(ModeSystem.of(moments, chosen.kernel, orders, chosen.penalty, count), selection=selection)
 
 
@@ -307,7 +307,7 @@ def advise_range(kernel: Kernel, lattice: FourierLattice) -> None:
             warn_user(
                 f"the kernel {kernel} reaches far across the gap of {gap:.3g} between opposite edges of column {axis}: "
                 f"take a narrower or a rougher kernel, or FourierBasis(margin={2 * lattice.margin:.2g})",
-                TrustWarning,
+                ReliabilityWarning,
             )
             return
 

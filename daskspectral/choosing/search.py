@@ -56,7 +56,7 @@ from daskspectral.choosing.prior import FAMILIES, PENALTY, kernel_of, prior_sear
 from daskspectral.choosing.spaces import FunctionSpace, SearchSpace
 from daskspectral.data.source import Source
 from daskspectral.engine.memory import local_threads
-from daskspectral.errors import Rank, TrustWarning, warn_user
+from daskspectral.errors import Rank, ReliabilityWarning, warn_user
 from daskspectral.kernels import Gaussian, Kernel, Linear, Mahalanobis, Matern, Periodic
 from daskspectral.landmarks import BY_KERNEL, choose, median_of_distinct
 from daskspectral.moments.lattice import UnresolvedError
@@ -67,7 +67,7 @@ from daskspectral.operators.base import derivative_orders
 from daskspectral.operators.paired import of_trajectories
 from daskspectral.passes.selection import Candidate, Selection
 from daskspectral.solve.whitening import fix_signs
-from daskspectral.solvers import Penalised
+from daskspectral.solvers import Regularized
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
@@ -427,7 +427,7 @@ class CandidateBasis:
     @property
     def parameters(self) -> dict[str, Any]:
         """The parameters of an estimator that give it."""
-        return {"basis": self.basis, **({} if self.penalty is None else {"solver": Penalised(self.penalty)})}
+        return {"basis": self.basis, **({} if self.penalty is None else {"solver": Regularized(self.penalty)})}
 
 
 class CandidateFamily(ABC):
@@ -568,7 +568,7 @@ def decide(source: Source, wanted: SearchSpace, rng: np.random.Generator) -> Sel
             f"of {pilot.rows} rows only {pilot.distinct} differ, and equal rows tell nothing of slopes: kernels are "
             "compared at points that they did not see, so that the values are those of a smooth distribution of "
             "which the rows are rounded. Leave out columns of categories; give copies of rows once, with sample_weight",
-            TrustWarning,
+            ReliabilityWarning,
             Rank.DATA,
         )
     search = _search(pilot, wanted, rng)
@@ -595,7 +595,7 @@ def decide(source: Source, wanted: SearchSpace, rng: np.random.Generator) -> Sel
         logger.info("chosen among %d candidates: %s", len(candidates), candidates[0].kernel)
         if better is not None:
             return Selection(candidates, better.parameters, pilot.rows, median)
-    parameters: dict[str, Any] = {} if setting.penalty is None else {"solver": Penalised(setting.penalty)}
+    parameters: dict[str, Any] = {} if setting.penalty is None else {"solver": Regularized(setting.penalty)}
     for functions in search.sides:
         side = functions.side
         if side.landmarks is not None:

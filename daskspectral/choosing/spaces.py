@@ -23,7 +23,7 @@ from daskspectral.choosing.landmarks import MOST_SPANNING, FitSample, LinearDire
 from daskspectral.choosing.lattice import check_modes
 from daskspectral.data.source import Source, label_of
 from daskspectral.engine.sampling import draw_rows
-from daskspectral.errors import TrustWarning, warn_user
+from daskspectral.errors import ReliabilityWarning, warn_user
 from daskspectral.kernels import Kernel, Linear
 from daskspectral.operators import Operator
 from daskspectral.operators.laplacian import periods_of_space
@@ -248,7 +248,8 @@ def check_boundaries(boundaries: tuple[Boundary, ...], source: Source, rng: np.r
 
     It is negative, or 0 on more than a twentieth of the rows, or nowhere below a quarter of its largest value. A gap
     between the last rows and its zeros, wider than that between the last rows and the next hundredth of all, gives a
-    TrustWarning. A function that vanishes at some ends of the data alone cannot be told from one that is meant so.
+    ReliabilityWarning. A function that vanishes at some ends of the data alone cannot be told from one that is meant
+    so.
     """
     numbers, x = draw_rows(source, SAMPLE, rng, view=view)
     for boundary in dict.fromkeys(boundaries):
@@ -277,6 +278,6 @@ def check_boundaries(boundaries: tuple[Boundary, ...], source: Source, rng: np.r
                 warn_user(
                     f"the zeros of {name} lie beyond the data, with a gap of {nearest:.3g} without rows, across which "
                     "functions need no slope: eigenvalues come out too small. Move the zeros to where the data end",
-                    TrustWarning,
+                    ReliabilityWarning,
                 )
                 break

@@ -17,7 +17,7 @@ from daskspectral.invariance import InvariantRegressor
 from daskspectral.invariance.levels import InvariantSolver
 from daskspectral.manifolds.names import parse_manifold
 from daskspectral.regression import HermiteRegressor
-from daskspectral.solvers import Ascent
+from daskspectral.solvers import BurerMonteiro
 from daskspectral.spectral import SpectralClustering
 from daskspectral.store import save
 
@@ -82,7 +82,7 @@ def _estimator(options: dict[str, Any]) -> SDPEmbedding | DiffusionMap | KernelE
     landmarks = Landmarks(**given(options, par.COVERING, par.CANDIDATES))
     if kind == "diffusion":
         return DiffusionMap(**shared, **given(options, par.DIFFUSION), landmarks=landmarks)
-    solver = Ascent(**given(options, par.ASCENT))
+    solver = BurerMonteiro(**given(options, par.ASCENT))
     return SDPEmbedding(**shared, **given(options, par.SDP), landmarks=landmarks, solver=solver)
 
 

@@ -26,8 +26,8 @@ NETWORK = Parameters("basis.network:NeuralBasis", "hidden=network", when="in pla
 
 ESTIMATOR = "spectral.estimator:SpectralEstimator"
 DECOMPOSITION = "spectral.decomposition:SpectralDecomposition"
-PENALIZED = Parameters("solvers:Penalised", "penalty", when="penalised")
-CUT = Parameters("solvers:Cut", "rtol ridge", when="cut")
+PENALIZED = Parameters("solvers:Regularized", "penalty", when="penalised")
+CUT = Parameters("solvers:Truncated", "rtol ridge", when="cut")
 FOLDS = Parameters(DECOMPOSITION, "folds")
 SPECTRAL = Parameters(DECOMPOSITION, "n_components=components dtype device random_state=seed", defaults=SEED)
 WEIGHTS = Parameters(f"{ESTIMATOR}.fit", "sample_weight=weights")
@@ -52,7 +52,7 @@ GRADIENT_WEIGHT = Parameters(HERMITE, "gradient_weight", when="gradients")
 
 EMBEDDING = Parameters("embedding.sdp:SDPEmbedding", "bandwidth random_state=seed", defaults=SEED)
 SDP = Parameters(EMBEDDING.path, "n_components=components method accuracy device", when="sdp")
-ASCENT = Parameters("solvers:Ascent", "tolerance max_passes", when="sdp")
+ASCENT = Parameters("solvers:BurerMonteiro", "tolerance max_passes", when="sdp")
 DIFFUSION = Parameters(
     "embedding.diffusion:DiffusionMap", "n_components=components method time alpha=density", when="diffusion"
 )

@@ -32,7 +32,7 @@ from daskspectral.operators import Operator
 from daskspectral.operators.names import parse as parse_operator
 from daskspectral.operators.paired import of_trajectories
 from daskspectral.passes.sums import PassPlan
-from daskspectral.solvers import Cut, Penalised
+from daskspectral.solvers import Regularized, Truncated
 from daskspectral.spectral.estimator import SpectralEstimator
 from daskspectral.store import save
 
@@ -102,9 +102,9 @@ def solver_of(options: Mapping[str, Any]) -> Any:
     """Return the solver of the options. Raises click's UsageError for options of the other one."""
     if options["solver"] == "penalised":
         refuse_given(par.CUT.keys, "is for --solver cut")
-        return Penalised(**given(options, par.PENALIZED))
+        return Regularized(**given(options, par.PENALIZED))
     refuse_given(par.PENALIZED.keys, "is for --solver penalised")
-    return Cut(**given(options, par.CUT))
+    return Truncated(**given(options, par.CUT))
 
 
 def operator_of(options: Mapping[str, Any], dimension: int) -> Operator:

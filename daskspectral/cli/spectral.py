@@ -17,13 +17,13 @@ from daskspectral.kernels import Linear
 from daskspectral.moments import Moments
 from daskspectral.operators import Covariance, Cross, CrossCovariance, Operator, Transfer
 from daskspectral.plot import eigenfunctions, refuse_picture, save_figure
-from daskspectral.solvers import Penalised
+from daskspectral.solvers import Regularized
 from daskspectral.spectral import CCA, EOF, MCA, Koopman, SpectralDecomposition
 from daskspectral.store import load
 
 LINEAR = {repr(Covariance()): EOF, repr(Cross(center=True)): CCA, repr(CrossCovariance()): MCA}
 """Estimators of linear functions, by the operator."""
-USUAL, COLUMNS = (repr(Landmarks()), repr(Penalised())), repr(Landmarks(Linear()))
+USUAL, COLUMNS = (repr(Landmarks()), repr(Regularized())), repr(Landmarks(Linear()))
 """The basis and the solver without options, and the basis of the columns."""
 
 

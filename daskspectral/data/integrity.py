@@ -36,7 +36,7 @@ def _digest(files: Iterable[tuple[str, tuple[int, str]]]) -> str:
     return digest.hexdigest()
 
 
-class Snapshot:
+class Manifest:
     """A record of the zarr stores behind a source, made before a run to be compared after it.
 
     Making it raises OSError where a chunk is missing and not meant to be.

@@ -20,7 +20,7 @@ from scipy.spatial.distance import pdist, squareform
 from daskspectral.data.source import Source
 from daskspectral.embedding.diffusion_functions import joining_bandwidth, neighbor_scale
 from daskspectral.engine.sampling import draw_rows
-from daskspectral.errors import TrustWarning, warn_user
+from daskspectral.errors import ReliabilityWarning, warn_user
 from daskspectral.landmarks import median_of_distinct
 from daskspectral.moments.counting import unlike_columns
 from daskspectral.validation import check_number
@@ -98,4 +98,4 @@ def advise_units(source: Source, remedy: str) -> None:
         varies = points.std(axis=0) > ROUNDED * np.abs(points).max(axis=0)
         spreads = {int(c): float(points[:, c].std()) for c in np.flatnonzero(varies)}
     if text := unlike_columns(spreads, source.column_name, remedy=remedy):
-        warn_user(text, TrustWarning)
+        warn_user(text, ReliabilityWarning)

@@ -42,7 +42,7 @@ from daskspectral.embedding.points import check_masses, points_in_memory
 from daskspectral.embedding.summary import kernel_matrix
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.memory import check_memory, local_threads, predict_memory
-from daskspectral.errors import Rank, RankWarning, TrustWarning, warn_user
+from daskspectral.errors import Rank, RankWarning, ReliabilityWarning, warn_user
 from daskspectral.estimators.summary import values_columns
 from daskspectral.estimators.table import RunContext, open_table
 from daskspectral.estimators.transformer import Transformer
@@ -211,7 +211,7 @@ class DiffusionMap(Transformer):
             warn_user(
                 f"coordinate {few[0]} rests on {rows} of {n} rows, outliers or a "
                 "group that small: leave them out, widen the bandwidth, or take SpectralClustering",
-                TrustWarning,
+                ReliabilityWarning,
                 Rank.DATA,
             )
 

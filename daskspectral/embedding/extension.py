@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from daskspectral.data.source import Preparation
 from daskspectral.devices import ACCELERATOR_ROWS, Device, device_of
-from daskspectral.embedding.problems import Masses
+from daskspectral.embedding.problems import Degrees
 from daskspectral.engine.tasks import Tally
 from daskspectral.kernels import Kernel
 from daskspectral.passes.apply import Guessed, RowFunction
@@ -42,11 +42,11 @@ class Extension(Registered, RowFunction):
     row, unless it is NaN or refused as `extrapolate` says.
     """
 
-    expects: ClassVar = {"kernel": Kernel, "masses": Masses, "preparation": Preparation}
+    expects: ClassVar = {"kernel": Kernel, "masses": Degrees, "preparation": Preparation}
     dimension_names: ClassVar = {"points": ("point", "column"), "coefficients": ("point", "component")}
     kernel: Kernel
     points: Array
-    masses: Masses
+    masses: Degrees
     coefficients: Array
     stages: tuple[int, ...]
     kept: int

@@ -28,7 +28,15 @@ from daskspectral.embedding.landmark_passes import (
     plan_embedding,
 )
 from daskspectral.embedding.points import check_joined, check_masses, check_reach, points_in_memory
-from daskspectral.embedding.problems import Deflated, ExactProblem, Frame, LowRankProblem, Masses, Prove, Pull
+from daskspectral.embedding.problems import (
+    CertificateTask,
+    Deflated,
+    Degrees,
+    ExactProblem,
+    Frame,
+    GradientTask,
+    LowRankProblem,
+)
 from daskspectral.embedding.stages import RANK, SDPSolution, solve_stages
 from daskspectral.engine import Run
 from daskspectral.engine.sampling import draw_fields
@@ -158,7 +166,7 @@ class Embedding:
         extension = Extension(
             kernel,
             x,
-            Masses(np.ones(len(x)), float(m.sum()), longest),
+            Degrees(np.ones(len(x)), float(m.sum()), longest),
             np.ascontiguousarray(np.hstack(columns)),
             tuple(stage.rank for stage in stages),
             whole.shape[1] if self.count is None else min(self.count, whole.shape[1]),
@@ -244,7 +252,7 @@ class Embedding:
         rows, (probes, probe_bound) = self._drawn(ROWS, 1)[0], self._drawn(PROBES, 2)
         before = None if less is None else less.extension
         features = Features(basis, device=run.device)
-        pull, prove = (partial(block_sums, features, kind(frame.masses)) for kind in (Pull, Prove))
+        pull, prove = (partial(block_sums, features, kind(frame.masses)) for kind in (GradientTask, CertificateTask))
         problem = LowRankProblem(frame, lambda v: passes(pull, v), lambda v: passes(prove, v))
 
         def start(stage: int) -> Array:

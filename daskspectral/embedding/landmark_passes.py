@@ -117,7 +117,7 @@ def block_sums(
     batches: Iterable[Mapping[str, Array]],
     state: Array,
 ) -> dict[str, Any]:
-    """Return sums over one range of kernel values, for a step of the ascent (`Pull`) or the certificate (`Prove`)."""
+    """Return sums of kernel values over a range of rows, for `GradientTask` or `CertificateTask`."""
     sums: dict[str, Any] = {}
     device = features.accelerator
     with device.guarded():

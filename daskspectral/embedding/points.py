@@ -67,7 +67,7 @@ def check_joined(bandwidth: float, points: Array, masses: Array) -> None:
 def check_masses(bandwidth: float, masses: Array, total: float | None = None) -> None:
     """Raise ValueError where the kernel matrix of some points is the identity, or of rank one, to rounding.
 
-    Masses are its row sums, or the smallest and the largest of them with the `total` of all.
+    Degrees are its row sums, or the smallest and the largest of them with the `total` of all.
     """
     total = float(masses.sum()) if total is None else total
     if len(masses) == 1:

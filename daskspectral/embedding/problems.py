@@ -137,8 +137,8 @@ NOTHING = 1e-6  # singular values of a state below this share of the largest are
 
 
 @dataclass(frozen=True, eq=False)
-class Masses(Registered):
-    """Masses m(x) = weights.k(Y, x), their `total` over the rows of the fit, and the bounds d that follow from them.
+class Degrees(Registered):
+    """Degrees m(x) = weights.k(Y, x), their `total` over the rows of the fit, and the bounds d that follow from them.
 
     d(x) = 1 / m(x) - m(x) / total is the diagonal of Abar: equation (1.4). `longest` is the largest one of a row of the
     fit; None where it is not known, or bounds are given.
@@ -173,9 +173,9 @@ class Frame:
         return cls(w, w.T @ total)
 
     @cached_property
-    def masses(self) -> Masses:
+    def masses(self) -> Degrees:
         """m_i = sigma.psi_i, with the total |sigma|^2."""
-        return Masses(self.whitening @ self.sigma, float(self.sigma @ self.sigma))
+        return Degrees(self.whitening @ self.sigma, float(self.sigma @ self.sigma))
 
     def projected(self, z: Array) -> Array:
         """P z."""
@@ -215,13 +215,13 @@ class Largest:
 
 
 @dataclass(frozen=True, eq=False)
-class Pull:
+class GradientTask:
     """The power step Σ_i √(d_i / m_i) k_i h_iᵀ (p, r), Σ_i √(d_i) |u_i|, and Eᵀ E (r, r).
 
     Eᵀ E = Σ_i d_i h_i h_iᵀ with u_i = Vᵀ k_i / √(m_i), h_i = u_i / |u_i|.
     """
 
-    masses: Masses
+    masses: Degrees
 
     def __call__(self, k: Array, v: Array, d: Array | None) -> dict[str, Any]:
         both = np.column_stack([self.masses.weights, v]).T @ k  # one product: k is read once
@@ -238,10 +238,10 @@ class Pull:
 
 
 @dataclass(frozen=True, eq=False)
-class Prove:
+class CertificateTask:
     """sum_i k_i k_i^T / (m_i y_i) (p, p) with y_i = |u_i| / sqrt(d_i); sum d_i y_i, sum d_i, and the largest y_i."""
 
-    masses: Masses
+    masses: Degrees
 
     def __call__(self, k: Array, v: Array, d: Array | None) -> dict[str, Any]:
         m = k.T @ self.masses.weights
@@ -260,10 +260,10 @@ class Prove:
 class LowRankProblem(AscentProblem):
     """Coordinates Z (q, r): the concave-convex form 2 Σ_i √(d_i) |F_iᵀ Z| - |P Z|² of the objective.
 
-    Its maximum over Z is Tr(Abar B) at h_i = F_iᵀ Z / |F_iᵀ Z|, its gradient at Z is 2 (Z' - Z) with the power step
-    Z' = Σ_i √(d_i) F_i h_iᵀ, and the Hessian is 2 (S - I) with S between 0 and I at the optimum. The h_i do not
-    depend on the scale of Z: each point is scaled so that the objective is largest, where it equals |P Z|² and is no
-    more than Tr(Abar B). `pull` and `prove` return the sums of `Pull` and `Prove` over all rows, for V (p, r).
+    Its maximum over Z is Tr(Abar B) at h_i = F_iᵀ Z / |F_iᵀ Z|, its gradient at Z is 2 (Z' - Z) with the power step Z'
+    = Σ_i √(d_i) F_i h_iᵀ, and the Hessian is 2 (S - I) with S between 0 and I at the optimum. The h_i do not depend on
+    the scale of Z: each point is scaled so that the objective is largest, where it equals |P Z|² and is no more than
+    Tr(Abar B). `pull` and `prove` return the sums of `GradientTask` and `CertificateTask` over all rows, for V (p, r).
     """
 
     frame: Frame

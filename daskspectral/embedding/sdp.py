@@ -29,7 +29,7 @@ from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import chosen_device
 from daskspectral.engine.run import checkpoint_signals
-from daskspectral.errors import RankWarning, TrustWarning, warn_user
+from daskspectral.errors import RankWarning, ReliabilityWarning, warn_user
 from daskspectral.estimators.records import identity_of
 from daskspectral.estimators.table import RunContext, Table, open_table
 from daskspectral.estimators.transformer import Transformer
@@ -38,7 +38,7 @@ from daskspectral.moments.counting import UNITS
 from daskspectral.passes.apply import Result, labelled_rows
 from daskspectral.passes.scale import standardized
 from daskspectral.passes.sums import flops_of
-from daskspectral.solvers import Ascent
+from daskspectral.solvers import BurerMonteiro
 from daskspectral.validation import check_integer, check_number, check_option, check_random_state, check_type
 
 Array = NDArray[np.floating[Any]]
@@ -68,12 +68,12 @@ class SDPEmbedding(Transformer):
         be needed. `method_` tells.
     accuracy : float
         Relative error of the Gram matrix up to which landmarks stand for all points. `certificate_.approximation`
-        estimates that of E Eᵀ, and a TrustWarning reports if it is above.
+        estimates that of E Eᵀ, and a ReliabilityWarning reports if it is above.
     landmarks : Landmarks, optional
         Those of "lowrank", of the kernel of the bandwidth; by default `Landmarks(method="cholesky")`, whose count
         doubles from 100 until `accuracy` is reached. Points that the landmarks do not cover become landmarks too, as
         long as there are no more than 1.5 p in all.
-    solver : Ascent, optional
+    solver : BurerMonteiro, optional
         Quasi-Newton ascent or the power method, with its tolerance (`help(daskspectral.solvers)`).
     device : {"cpu", "cuda", "auto"}
         Where the kernel at landmarks is evaluated and multiplied: "cuda" is a GPU (extra `gpu`). This holds for
@@ -127,7 +127,7 @@ class SDPEmbedding(Transformer):
         described = ("spectrum_", "rank_", "objective_", "certificates_", "n_passes_", "objectives_", "method_")
         return (*described, "bandwidth_", "extension_", "coverage_", "n_features_in_", *kept)
 
-    _parts: ClassVar = {"landmarks": partial(Landmarks, method="cholesky"), "solver": Ascent}
+    _parts: ClassVar = {"landmarks": partial(Landmarks, method="cholesky"), "solver": BurerMonteiro}
 
     def __init__(
         self,
@@ -137,7 +137,7 @@ class SDPEmbedding(Transformer):
         method: str = "auto",
         accuracy: float = 1e-3,
         landmarks: Landmarks | None = None,
-        solver: Ascent | None = None,
+        solver: BurerMonteiro | None = None,
         device: str = "cpu",
         random_state: Any = None,
     ):
@@ -169,8 +169,8 @@ class SDPEmbedding(Transformer):
         Raises ValueError or TypeError for input that cannot work, for a bandwidth at which the kernel joins no two
         points or cannot tell any apart, and for points that the landmarks do not cover; MemoryError where a run would
         not fit, OSError for data that are damaged or change meanwhile. Warns where the solution is not proved optimal
-        (ConvergenceWarning), where landmarks are an approximation worse than `accuracy` (TrustWarning), and where the
-        kernel holds fewer columns than n_components (RankWarning).
+        (ConvergenceWarning), where landmarks are an approximation worse than `accuracy` (ReliabilityWarning), and where
+        the kernel holds fewer columns than n_components (RankWarning).
         """
         context = RunContext(progress, checkpoint, checkpoint_every)
         with open_table(self, X, context, fits=True, y=y) as table:
@@ -289,8 +289,8 @@ class SDPEmbedding(Transformer):
         return found
 
     @property
-    def _ascent(self) -> Ascent:
-        return Ascent() if self.solver is None else self.solver
+    def _ascent(self) -> BurerMonteiro:
+        return BurerMonteiro() if self.solver is None else self.solver
 
     def _check_parameters(self) -> None:
         """Raise ValueError or TypeError for parameters that cannot work with any data."""
@@ -299,7 +299,7 @@ class SDPEmbedding(Transformer):
         if self.n_components is not None:
             check_integer("n_components", self.n_components)
         check_option("method", self.method, METHODS)
-        check_type("solver", self._ascent, Ascent, "daskspectral.solvers.Ascent(...) or None")
+        check_type("solver", self._ascent, BurerMonteiro, "daskspectral.solvers.BurerMonteiro(...) or None")
         of_kernel(self.landmarks, Gaussian(1.0), count="auto")
         check_random_state(self.random_state)
 
@@ -360,7 +360,7 @@ class SDPEmbedding(Transformer):
                 f"at {len(found.extension.points)} landmarks the Gram matrix of the embedding is off by about "
                 f"{found.approximation:.1%}, more than accuracy={self.accuracy:g}: the certificate is of the problem "
                 "at these landmarks. Leave their count out, or give more landmarks, method='auto' or a wider bandwidth",
-                TrustWarning,
+                ReliabilityWarning,
             )
 
     def _summary_parts(self) -> dict[str, Any]:
@@ -382,6 +382,6 @@ class SDPEmbedding(Transformer):
             all_proved = "all proved optimal" if all(c.optimal for c in others) else "not all proved optimal"
             facts["stages"] = f"{len(others)} more of {', '.join(map(str, self.stages_[1:]))} columns, {all_proved}"
         products = f", and {certificate.products} for the certificate" if certificate.products else ""
-        facts |= proved(self, f" to {(self.solver or Ascent()).tolerance:g}")
+        facts |= proved(self, f" to {(self.solver or BurerMonteiro()).tolerance:g}")
         facts["passes"] = f"{self.n_passes_} products with the kernel{products}"
         return embedding(self, facts)

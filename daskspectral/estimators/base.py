@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import BasisRecipe, Landmarks
 from daskspectral.basis.names import NAMES as FUNCTIONS
-from daskspectral.data.integrity import Snapshot
+from daskspectral.data.integrity import Manifest
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation, Source
 from daskspectral.engine.memory import chosen_device
@@ -45,7 +45,7 @@ from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import Session, check_appended, measured_further
 from daskspectral.passes.sums import Discretisation, PassPlan
 from daskspectral.registry import Function, Named
-from daskspectral.solvers import Ascent, Cut, Penalised
+from daskspectral.solvers import BurerMonteiro, Regularized, Truncated
 
 Array = NDArray[np.inexact[Any]]
 Path = str | os.PathLike[str]
@@ -64,7 +64,7 @@ class _Request(RequestMethod):  # type: ignore[misc]
 class Estimator(Evaluator, BaseEstimator):  # type: ignore[misc]
     """An estimator with scikit-learn's parameters, saved with the attributes that `fitted_attributes` names.
 
-    `doubts_` is what the last fit, update or solution warned of, "Category: message" each. The `repr` of a fitted
+    `warnings_` is what the last fit, update or solution warned of, "Category: message" each. The `repr` of a fitted
     estimator says in one line what was found and how far it can be trusted, a notebook shows what a report begins with
     (`daskspectral.report`); of others they are scikit-learn's.
     """
@@ -76,7 +76,7 @@ class Estimator(Evaluator, BaseEstimator):  # type: ignore[misc]
         "landmarks": Landmarks,
         "manifold": Manifold,
         "group": Group,
-        "solver": (Named, Penalised, Cut, Ascent),
+        "solver": (Named, Regularized, Truncated, BurerMonteiro),
         **dict.fromkeys(("u", "d"), Function),
     }
     _parts: ClassVar[Mapping[str, Any]] = {}
@@ -258,7 +258,7 @@ class MeasuredEstimator(Estimator):
 
     dtype: str = "float64"
     device: str = "cpu"
-    choice_: Selection
+    search_results_: Selection
     moments_: Moments
     basis_: Any
     kernel_: Kernel | str | None
@@ -269,7 +269,7 @@ class MeasuredEstimator(Estimator):
         self.basis_ = moments.basis
         self.kernel_ = next((b.kernel for b in moments.basis.landmark_parts), None)
         if moments.basis.after_pass:
-            self.kernel_ = self.choice_.parameters["basis"].kernel
+            self.kernel_ = self.search_results_.best_params["basis"].kernel
         self.preparation_ = Preparation.from_state(moments.preparation)
         self.n_features_in_ = int(moments.preparation["n_features_in"])
         return self
@@ -300,18 +300,20 @@ class MeasuredEstimator(Estimator):
     def _fit_session(self, session: Session, context: RunContext) -> Self:
         """Choose the functions, measure and solve."""
 
-        def identity(snapshot: Snapshot) -> dict[str, Any]:
+        def identity(snapshot: Manifest) -> dict[str, Any]:
             return identity_of(snapshot, session.source, {**self._plain_params(), "device": session.device})
 
         discretisation, moments = session.measured(identity, context.checkpoint, context.checkpoint_every)
         fitted = self._solve(moments)
         chosen = discretisation.selection
         if chosen is not None and discretisation.basis.after_pass:  # the basis was chosen on the pilot
-            own = self.choice_
-            self.choice_ = replace(own, candidates=(*own.candidates, *chosen.candidates))
+            own = self.search_results_
+            self.search_results_ = replace(own, candidates=(*own.candidates, *chosen.candidates))
         elif chosen is not None:
             given = self._given_params()
-            self.choice_ = replace(chosen, parameters={k: chosen.parameters.get(k, v) for k, v in given.items()})
+            self.search_results_ = replace(
+                chosen, best_params={k: chosen.best_params.get(k, v) for k, v in given.items()}
+            )
         return fitted
 
     @final
@@ -348,7 +350,7 @@ class MeasuredEstimator(Estimator):
             moments = measured_further(before, source, folds, chosen_device(self.device))
             advise_reach(before, moments)
             return self._solve(moments)
-        check_appended(before, source, Snapshot(source))
+        check_appended(before, source, Manifest(source))
         labelled = folds is not None and folds.labels is not None
         folds = folds if labelled else checked_folds(getattr(self, "folds", None))
         source = Discretisation.of(before).prepared(source, before.operator)

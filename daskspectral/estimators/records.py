@@ -1,4 +1,4 @@
-"""What is kept beside a model: parameters, arrays by their digests, and what the fit warned of, `doubts_`."""
+"""What is kept beside a model: parameters, arrays by their digests, and what the fit warned of, `warnings_`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from daskspectral.data.integrity import Snapshot
+from daskspectral.data.integrity import Manifest
 from daskspectral.data.source import Source
 from daskspectral.errors import one_doubt, overheard, ranked
 from daskspectral.registry import digest_of, encode
@@ -32,7 +32,7 @@ def provenance(kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def identity_of(snapshot: Snapshot, source: Source, params: Mapping[str, Any]) -> dict[str, Any]:
+def identity_of(snapshot: Manifest, source: Source, params: Mapping[str, Any]) -> dict[str, Any]:
     """What a checkpoint must agree in: the data, how they are read, and every parameter; arrays by digest.
 
     Raises ValueError or TypeError for parameters that could not be read back from the checkpoint.
@@ -57,12 +57,12 @@ def _digested(value: Any) -> Any:
 # -- warnings ----------------------------------------------------------------------------------------------------------
 
 
-WARNINGS = "doubts_"
+WARNINGS = "warnings_"
 
 
 @contextmanager
 def remembered(estimator: Any) -> Iterator[None]:
-    """Keep what is warned of inside as `doubts_` of an estimator, "Category: message" each, by rank."""
+    """Keep what is warned of inside as `warnings_` of an estimator, "Category: message" each, by rank."""
     with overheard() as heard, one_doubt():
         yield
-    estimator.doubts_ = ranked(heard)
+    estimator.warnings_ = ranked(heard)

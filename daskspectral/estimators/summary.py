@@ -25,7 +25,7 @@ from daskspectral.registry import Registered
 from daskspectral.validation import is_sequence
 
 MEANINGS = {
-    "TrustWarning": "the answer may be less than it seems",
+    "ReliabilityWarning": "the answer may be less than it seems",
     "RankWarning": "there are fewer independent directions than asked for",
     "DensityWarning": "thin places decide",
     "ManifoldWarning": "rows lie off the manifold",
@@ -108,7 +108,7 @@ def summary_of(what: Any) -> Summary:
     doubts = [(MEANINGS.get(category, "something is amiss"), text[:1].upper() + text[1:]) for category, _, text in told]
     if doubts:
         verdict += f". The fit warns that {', and that '.join(dict(doubts))}"
-    choice = getattr(what, "choice_", None)
+    choice = getattr(what, "search_results_", None)
     known = {name.removesuffix("_"): plain(value) for name, value in _attributes(what, moments).items()}
     numbers = {name: value for name, value in known.items() if value is not None}
     shown = ("columns", "rank") if moments is None else ("rows", "columns", "functions", "rank")
@@ -141,7 +141,7 @@ def _attributes(what: Any, moments: Moments | None) -> dict[str, Any]:
     if isinstance(what, Moments):
         return found | {"moments": sorted(what.arrays)}
     found |= {name: getattr(what, name, None) for name in what._summary_attributes}
-    choice = getattr(what, "choice_", None)
+    choice = getattr(what, "search_results_", None)
     return found if choice is None else found | {"chosen": choice.chosen}
 
 
@@ -155,7 +155,7 @@ def operator_words(moments: Moments) -> str:
 
 def chosen_facts(what: Any) -> dict[str, str]:
     """What an automatic choice took; nothing where there was none."""
-    choice = getattr(what, "choice_", None)
+    choice = getattr(what, "search_results_", None)
     if choice is None or choice.chosen is None:
         return {}
     best = choice.chosen

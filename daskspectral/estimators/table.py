@@ -61,7 +61,7 @@ def open_table(
 
     Within the block URLs are opened with the options of the rows, and an InvalidRowError names the place of its row. A
     fit reads the rows as they say, and other calls as the fit did. A fit holds the lock of its checkpoint, and keeps
-    the layouts and names of the columns if it succeeds, and what it warns of as `doubts_`.
+    the layouts and names of the columns if it succeeds, and what it warns of as `warnings_`.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from daskspectral.data.containers import is_lazy
 from daskspectral.data.frames import is_frame
-from daskspectral.data.integrity import Snapshot
+from daskspectral.data.integrity import Manifest
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, are_trajectories, open_source
 from daskspectral.estimators.base import Estimator
@@ -50,7 +50,7 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return self._unlabelled(self._of_fit(X, **shown), X)
 
     @contextmanager
-    def _fitting(self, table: Table, *, several: bool = True, **fields: Any) -> Iterator[tuple[Source, Snapshot]]:
+    def _fitting(self, table: Table, *, several: bool = True, **fields: Any) -> Iterator[tuple[Source, Manifest]]:
         """Yield the opened rows of a fit; at the end of the block they must be as they were. Keeps their columns.
 
         Raises ValueError for a single row if there are to be `several`, OSError if the data changed meanwhile.
@@ -58,7 +58,7 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         source = open_source(table.rows, progress=table.context.progress, **fields)
         if several:
             self._check_several(source)
-        snapshot = Snapshot(source)
+        snapshot = Manifest(source)
         yield source, snapshot
         snapshot.check_unchanged()
         self.n_features_in_ = source.n_features_in

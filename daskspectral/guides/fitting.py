@@ -10,9 +10,10 @@ What it gives
 ((4,), (3000, 4))
 
     repr(est)                          the verdict in one line; in a notebook, and `daskspectral info`, with the table
-    eigenvalue_errors_, held_out_      ends of 95 % intervals (k, 2); values on rows that were not fitted to
-    trusted_, groups_                  whether each value holds up; which ones the data cannot tell apart
-    choice_                            the candidates and their scores: SpectralDecomposition(**est.choice_.parameters)
+    eigenvalue_errors_, validation_values_      ends of 95 % intervals (k, 2); values on rows that were not fitted to
+    reliable_, multiplets_                  whether each value holds up; which ones the data cannot tell apart
+    search_results_                            the candidates and their scores:
+    SpectralDecomposition(**est.search_results_.best_params)
                                        fits the same and chooses no more
     transform(x), transform(x, out=)   functions at any rows; lazily, or chunk by chunk into a zarr group
     score(x)                           how good the functions are on new rows: larger is better, across kernels, scales
@@ -106,7 +107,7 @@ The parameters of `SpectralDecomposition` that are changed most often:
                                                     operator's own loss (extra `neural`), frozen, and solved over all
                                                     rows as any other basis; a model runs without jax
     basis="auto"                                    compare landmarks with a lattice
-    solver=Cut()                                    no penalty (`help(dsp.solvers)`)
+    solver=Truncated()                                    no penalty (`help(dsp.solvers)`)
     folds="blocks"                                  rows that follow one another: error bars from blocks of them, as
                                                     rows with times as their coordinate or index have by themselves
     folds="random"                                  rows that are independent, in whatever order

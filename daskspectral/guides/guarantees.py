@@ -25,15 +25,15 @@
   refused by name before a chunk is read, and so is an HDF5 file that takes values from other files. Of a result,
   `--config` takes what changes the values and nothing else: what was read is told, and given anew.
 - **No silent mending.** The default solution prefers smooth functions by a penalty chosen on rows held out; the values
-  that it reports carry no penalty, and `solver=dsp.solvers.Cut()` has none. Directions that the data do not determine
-  are left out, and `rank_` counts the others; fewer eigenvalues than asked for come with a `RankWarning`. No ridge is
-  added unless you ask.
+  that it reports carry no penalty, and `solver=dsp.solvers.Truncated()` has none. Directions that the data do not
+  determine are left out, and `rank_` counts the others; fewer eigenvalues than asked for come with a `RankWarning`. No
+  ridge is added unless you ask.
 - **Doubts are told.** Every fit of 100 rows or more has 95 % intervals from the folds of its one pass, and values on
-  rows that were not fitted to; a fit that has none says why. A `TrustWarning` names cause and remedy where half of the
-  values are known no better than to 20 %, more landmarks would change them, columns are of unlike units, the best scale
-  was the last one tried, rows are copies of others, or rows that follow one another are alike. The intervals are
-  of chance, and go down to what other candidates of the choice have: on 37 problems with known spectra they hold .94
-  of the exact values at 1000 and 10 000 rows, fewest where the functions are too few (a narrow gap) or tails are
+  rows that were not fitted to; a fit that has none says why. A `ReliabilityWarning` names cause and remedy where half
+  of the values are known no better than to 20 %, more landmarks would change them, columns are of unlike units, the
+  best scale was the last one tried, rows are copies of others, or rows that follow one another are alike. The intervals
+  are of chance, and go down to what other candidates of the choice have: on 37 problems with known spectra they hold
+  .94 of the exact values at 1000 and 10 000 rows, fewest where the functions are too few (a narrow gap) or tails are
   heavy (`examples/benchmarks/first_fit.py`; of slow processes `slow_dynamics.py`). How well the basis suits the
   operator is seen by comparing kernels, as the default does and a kernel that is given does not.
 """

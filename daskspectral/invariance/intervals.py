@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import InvariantBasis
 from daskspectral.data.source import Source
-from daskspectral.errors import FitWarning, TrustWarning, warn_user
+from daskspectral.errors import FitWarning, ReliabilityWarning, warn_user
 from daskspectral.groups import Group
 from daskspectral.manifolds import Interval, Manifold
 from daskspectral.manifolds.interval import LegendreSpace
@@ -28,8 +28,9 @@ def ranges_of(source: Source, group: Group | None) -> Interval:
     """The product of the intervals over the columns' ranges, of equal lengths, in one pass.
 
     A range that is more than three times as wide as that between the quantiles .001 and .999 of a sample is cut a
-    quarter of this width beyond them, with a TrustWarning. Ranges are widened so that the group takes each to another.
-    No function depends on a column that is constant. Raises ValueError where all are, and as `symmetric_ranges`.
+    quarter of this width beyond them, with a ReliabilityWarning. Ranges are widened so that the group takes each to
+    another. No function depends on a column that is constant. Raises ValueError where all are, and as
+    `symmetric_ranges`.
     """
     extent = extent_of(source, np.random.default_rng(0))
     ends = np.transpose([_range(axis, extent, source) for axis in range(source.dimension)])
@@ -87,7 +88,7 @@ def advise_appended(source: Source, start: int, manifold: Manifold) -> None:
             f"rows from {start} on go beyond the end of an interval, by {over.max():.2g} of its width "
             f"in {source.column_name(int(over.argmax()))}, and count as rows at its end. Fit all rows anew, on ranges "
             "that hold them",
-            TrustWarning,
+            ReliabilityWarning,
         )
 
 
@@ -121,6 +122,6 @@ def _range(axis: int, extent: Extent, source: Source) -> tuple[float, float]:
             f"rows lie in a {(upper - lower) / (high - low):.3g} times smaller interval: its interval ends at "
             f"{cut[0]:.4g} and {cut[1]:.4g}, and rows beyond are taken to its ends. Transform the column (a "
             "logarithm, ranks), or give manifold=Interval(...) with ends of your own",
-            TrustWarning,
+            ReliabilityWarning,
         )
     return cut

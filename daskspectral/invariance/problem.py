@@ -11,7 +11,7 @@ import scipy.special
 from numpy.typing import NDArray
 
 from daskspectral.basis import EquivariantBasis, InvariantBasis
-from daskspectral.errors import FitWarning, TrustWarning, warn_user
+from daskspectral.errors import FitWarning, ReliabilityWarning, warn_user
 from daskspectral.invariance.levels import InvariantProblem, InvariantSolution, InvariantSolver
 from daskspectral.moments.counting import advise_weights, counted_rows
 from daskspectral.moments.moments import Moments
@@ -92,7 +92,7 @@ def _advise_unexplained(
         advice = "give more rows there, transform the columns (a logarithm, ranks), or lower n_eigenfunctions"
     else:
         return
-    warn_user(f"{what}: {advice}", FitWarning if automatic else TrustWarning)
+    warn_user(f"{what}: {advice}", FitWarning if automatic else ReliabilityWarning)
 
 
 def _spread(moments: Moments) -> bool:

@@ -7,15 +7,15 @@ from daskspectral.solve import Problem
 # of every kind, besides values, their intervals, coefficients and supports
 COMMON = (
     "standard_errors_",
-    "held_out_",
-    "groups_",
+    "validation_values_",
+    "multiplets_",
     "function_errors_",
-    "approximation_",
-    "trusted_",
-    "constants_",
+    "discretization_errors_",
+    "reliable_",
+    "n_constants_",
     "rank_",
     "residuals_",
-    "status_",
+    "message_",
 )
 
 

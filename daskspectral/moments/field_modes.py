@@ -151,14 +151,11 @@ def significance_of(moments: Moments, coefficients: Functions) -> Significance |
     if not found.weight or not total > 0 or not patterns.variances.all():
         return None
     system = _Scores.of(moments, directions, k + NEAREST)
-    squares = n * patterns.total
-    own = moments.mean(SUMS)
+    unit, own = power_of_two(total), moments.mean(SUMS)
+    squares, parts = n * patterns.total / unit, np.abs(patterns.single) ** 2 * (patterns.variances[:, None] / unit)
     columns = found.columns - own * (2 * found.means - found.weight * own)
-    lags = lag_one((n - 1) * columns / found.weight, squares, n)
-    variances = n * patterns.explained * total
-    above, thresholds = _above(
-        n, lags, squares, n * np.abs(patterns.single) ** 2 * patterns.variances[:, None], variances
-    )
+    lags = lag_one((n - 1) * (columns / unit) / found.weight, squares, n)
+    above, thresholds = _above(n, lags, squares, n * parts, n * patterns.explained * (total / unit))
     r, effective = system.separations, system.effective
     m = len(system.values)
     after = np.array([r[i, i + 1] if i + 1 < m else np.inf for i in range(k)])
@@ -172,7 +169,7 @@ def significance_of(moments: Moments, coefficients: Functions) -> Significance |
         known[members] = known[members].all() and after[np.flatnonzero(members)[-1]] >= SEPARATE
     return Significance(
         explained=patterns.explained,
-        thresholds=thresholds / (n * total),
+        thresholds=thresholds / (n * (total / unit)),
         count=count,
         lag_one=system.lags[:k],
         effective_rows=effective[:k],
@@ -182,6 +179,11 @@ def significance_of(moments: Moments, coefficients: Functions) -> Significance |
         known=known & (np.arange(k) < count),
         rows=n,
     )
+
+
+def power_of_two(value: float) -> float:
+    """Return the power of 2 nearest to a positive number; division by it is exact."""
+    return float(2.0 ** np.clip(np.rint(np.log2(value)), -1000, 1000)) if value > 0 else 1.0
 
 
 def _above(n: float, lags: Array, squares: Array, taken: Array, values: Array) -> tuple[int, Array]:
@@ -204,7 +206,7 @@ def _above(n: float, lags: Array, squares: Array, taken: Array, values: Array) -
 
 @dataclass(frozen=True, eq=False)
 class _Scores:
-    """The leading variances (m,), autocorrelations of their scores, and the errors v (m, m) of their covariances.
+    """The leading variances (m,) in a unit of their size, autocorrelations of their scores, and the errors v (m, m).
 
     Of the variances of further components, `rest` is the sum and `squares` the sum of squares.
     """
@@ -230,12 +232,14 @@ class _Scores:
 
         covariance = about_means(moments.mean("gram")[-r:, -r:], first, 1.0)
         m = min(count, r)
+        unit = power_of_two(float(np.trace(covariance)))  # products of variances neither overflow nor vanish
+        covariance /= unit
         values, vectors = scipy.linalg.eigh(covariance, subset_by_index=(r - m, r - 1))
         values, vectors = np.maximum(values[::-1], 0), vectors[:, ::-1]
         values, vectors = values[values > 1e-12 * values.max()], vectors[:, values > 1e-12 * values.max()]
         m, n = len(values), counted_rows(moments)
         lagged = about_means(found.products, directions @ found.means, found.weight)
-        scores = np.einsum("ri,ri->i", vectors, lagged @ vectors)
+        scores = np.einsum("ri,ri->i", vectors, lagged @ vectors) / unit
         lags = np.clip(lag_one((n - 1) * scores / found.weight, n * values, n), 0, MOST_LAG_ONE)
         both = np.outer(lags, lags)
         errors = np.outer(values, values) / n * (1 + both) / (1 - both)
@@ -244,10 +248,15 @@ class _Scores:
             share, spread = folds.weight[folds.filled] / folds.weight.sum(), np.zeros((m, m))
             for fold, part in zip(folds.filled, share, strict=True):
                 sums, weight = folds.of(fold), float(folds.weight[fold])
-                own = vectors.T @ about_means(sums["gram"][-r:, -r:], sums["first"][-r:], weight) @ vectors / weight
+                own = (
+                    vectors.T
+                    @ about_means(sums["gram"][-r:, -r:], sums["first"][-r:], weight)
+                    @ vectors
+                    / (weight * unit)
+                )
                 spread += part**2 * (own - np.diag(values)) ** 2
             errors = np.maximum(errors, spread * len(share) / (len(share) - 1))
-        whole = float(np.sum(moments.mean(SQUARES) - moments.mean(SUMS) ** 2))
+        whole = float(np.sum(moments.mean(SQUARES) - moments.mean(SUMS) ** 2)) / unit
         inside = float(np.trace(covariance))
         squares = max(float(np.sum(covariance**2) - np.sum(values**2)), 0.0)
         squares += max(whole - inside, 0.0) * float(values[-1]) / 2  # of components outside of the span
@@ -295,6 +304,6 @@ def with_modes(errors: Errors, found: Significance, values: Functions, folds: Fo
     other = np.where(errors.held_out > 0, errors.held_out, values)
     half = np.maximum(t * errors.standard / values, normal * np.sqrt(2 / found.effective_rows))
     half = half + np.abs(np.log(other / values)) / 2
-    middle = np.sqrt(values * other)
+    middle = np.sqrt(values) * np.sqrt(other)
     ends = np.column_stack([middle * np.exp(-half), middle * np.exp(half)])
     return Errors(ends, errors.standard, errors.held_out, found.groups, errors.angles, found.known, errors.reason)

@@ -368,7 +368,7 @@ class Groups:
     """The groups in which a pass sums its rows: the folds, and behind them rows that coincide with landmarks."""
 
     fold_rule: FoldRule
-    landmarks: Coincidence | None = None
+    landmarks: LandmarkMatcher | None = None
 
     @property
     def number(self) -> int:
@@ -407,14 +407,14 @@ def mixed(numbers: Array) -> Array:
     return np.asarray(z ^ (z >> np.uint64(31)))
 
 
-class Coincidence:
+class LandmarkMatcher:
     """A test of points (c, d) for equality with any of the landmarks (p, d), in every coordinate, bit for bit.
 
     The coordinate in which most landmarks differ rules out nearly all points; only points that pass are compared whole.
 
     Examples
     --------
-    >>> test = Coincidence(np.array([[0.0, 1.0], [2.0, 3.0]]))
+    >>> test = LandmarkMatcher(np.array([[0.0, 1.0], [2.0, 3.0]]))
     >>> test(np.array([[2.0, 3.0], [2.0, 1.0], [0.0, 1.0]], dtype="float32"))
     array([ True, False,  True])
     """

@@ -1,4 +1,4 @@
-"""Error bars of a spectrum from the folds of its moments: a jackknife, and `held_out_`, values on rows not fitted to.
+"""Error bars of a spectrum from the folds of its moments: jackknife errors and `validation_values_` on held-out rows.
 
 The solution without fold k is turned to the whole solution (Procrustes), so that its values and functions pair with
 those of the whole. The spread of the turned values gives standard errors s (delete-one-fold jackknife); the turned

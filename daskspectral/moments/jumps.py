@@ -53,7 +53,7 @@ class JumpSystem(System):
         gram = symmetric(measured.arrays[JUMPS], p)
         first, squares = (v / measured.weight for v in (gram.sum(axis=1), gram.diagonal()))
         share = np.divide(first**2, squares, out=np.zeros(p), where=squares > 0)
-        found["status_"] += f"; the leading {r} functions of {p} centroids"
+        found["message_"] += f"; the leading {r} functions of {p} centroids"
         found["coefficients_"] = self.span @ found["coefficients_"]
         return found | {"support_": share * counted_rows(measured)}
 

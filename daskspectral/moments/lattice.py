@@ -184,10 +184,12 @@ class ModeSystem(System):
             found[name] = among_all(weighed.scale[:, None] * (self.span @ found[name]), measured, weighed.basis.inner)
         if self.penalty is not None:
             pair, few = isinstance(found["rank_"], tuple), self.span.shape[1]
-            found["status_"] = re.sub(rf"\b\d+ of {few}\b", f"{self.rank} of {size}", found["status_"])
+            found["message_"] = re.sub(rf"\b\d+ of {few}\b", f"{self.rank} of {size}", found["message_"])
             found["rank_"] = (self.rank, self.rank) if pair else self.rank
         if measured.outside:
-            found["status_"] += f"; {measured.outside} of {measured.rows} rows lie outside the box, and count as absent"
+            found["message_"] += (
+                f"; {measured.outside} of {measured.rows} rows lie outside the box, and count as absent"
+            )
         first, squares = (v / measured.weight for v in (weighed.sums["first"], np.diag(weighed.sums["gram"])))
         share = np.divide(first**2, squares, out=np.zeros_like(first), where=squares > 0)
         found["support_"] = among_all(share * counted_rows(measured), measured, weighed.basis.inner)
@@ -208,5 +210,5 @@ def check_cut_size(size: int) -> None:
     """Raise ValueError for more functions of a lattice than are solved without a penalty."""
     if size > CUT_SIZE:
         raise ValueError(
-            f"solvers.Cut takes at most {CUT_SIZE} functions of a lattice, got {size}. Lower their number."
+            f"solvers.Truncated takes at most {CUT_SIZE} functions of a lattice, got {size}. Lower their number."
         )

@@ -42,7 +42,7 @@ class Moments(Registered):
     of columns, and products were computed in the `dtype`. `rows` were read, landmarks that were left out included,
     `skipped` of them dropped as invalid; `short_trajectories` were skipped because they are shorter than the lag.
     `folds` has the same sums by group of rows, None where they were not kept apart. `seen` tells by field whether data
-    are those that were read (`data.integrity.Snapshot.seen`), None of moments that were added up. Rows that coincide
+    are those that were read (`data.integrity.Manifest.seen`), None of moments that were added up. Rows that coincide
     with landmarks were treated as `landmark_rows` says. `penalty` is c of their penalised
     solution, and `undercut` (k,) by what factor other functions had lower values on rows held out when these were
     chosen. `order` are the sums over runs of neighbouring rows, which depend on the chunks (`moments.counting`), None
@@ -227,7 +227,7 @@ class Moments(Registered):
         if own != their:
             raise ValueError(
                 f"these moments were measured with different {' and '.join(n for n in own if own[n] != their[n])}, and "
-                "do not add; fit the second with **first.choice_.parameters (fit --functions-of FIRST in the shell)"
+                "do not add; fit the second with **first.search_results_.best_params (shell: fit --functions-of FIRST)"
             )
         shapes, theirs = ({k: v.shape for k, v in m.arrays.items()} for m in (self, other))
         if shapes != theirs:

@@ -35,13 +35,13 @@ from daskspectral.solve import (
 from daskspectral.solve.problems import NormConstrained, norm_root
 from daskspectral.solve.system import PRECISION
 from daskspectral.solve.whitening import CUTS, inverse_root, symmetric_part
-from daskspectral.solvers import Cut, Solving
+from daskspectral.solvers import Solving, Truncated
 
 Array = NDArray[np.inexact[Any]]
 Real = NDArray[np.floating[Any]]
 Sums = Mapping[str, Real]
 ROUNDING = {"float64": 1e-13, "float32": 1e-5}  # of matrices of unit diagonal
-EVERYTHING = Cut(min_support=0.0)
+EVERYTHING = Truncated(min_support=0.0)
 """All functions, in all directions above rounding."""
 
 
@@ -60,7 +60,7 @@ class GalerkinProblem:
         Number of values that are wanted.
     penalty : float or None
         c of a penalized solution; None for all directions above the cut of the solver.
-    solver : Penalised or Cut
+    solver : Regularized or Truncated
         Its cut, ridge and least support of functions of a kernel, below which these are left out.
     half : bool
         Whether the second half of the landmarks is left out.

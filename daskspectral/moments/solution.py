@@ -28,7 +28,7 @@ from daskspectral.operators import Operator
 from daskspectral.operators.paired import of_trajectories, scoring_operator
 from daskspectral.solve.neighbors import energy_ratios
 from daskspectral.solve.problems import NEGLIGIBLE
-from daskspectral.solvers import Cut, Solving
+from daskspectral.solvers import Solving, Truncated
 
 Array = NDArray[np.floating[Any]]
 Functions = NDArray[np.inexact[Any]]
@@ -130,16 +130,16 @@ class System:
             **{name: shown[side] for name, side in attributes.functions.items()},
             "rank_": spectrum.rank,
             "residuals_": spectrum.residuals,
-            "status_": f"{spectrum.status}; {errors.reason}" if errors.reason else spectrum.status,
+            "message_": f"{spectrum.status}; {errors.reason}" if errors.reason else spectrum.status,
             **{name: {"left": left, "right": right}[side].support for name, side in attributes.supports.items()},
             attributes.errors: intervals,
             "standard_errors_": errors.standard,
-            "held_out_": held_out,
-            "groups_": errors.groups,
+            "validation_values_": held_out,
+            "multiplets_": errors.groups,
             "function_errors_": errors.angles,
-            "approximation_": approximation,
-            "trusted_": reliability.trusted,
-            "constants_": constants,
+            "discretization_errors_": approximation,
+            "reliable_": reliability.trusted,
+            "n_constants_": constants,
             **({} if modes is None else {"_significance_": modes}),
         }
         return self.finished(found)
@@ -152,7 +152,7 @@ class System:
         parts = [(0.5, self.moments)] if half else self.fewer
         if not parts or errors.reason:
             return np.full(len(values), np.nan), half
-        every, changes = Cut(solver.rtol, 0.0, solver.ridge), np.full((len(parts), len(values)), np.nan)
+        every, changes = Truncated(solver.rtol, 0.0, solver.ridge), np.full((len(parts), len(values)), np.nan)
         for change, (_, part) in zip(changes, parts, strict=True):
             less, other = GalerkinProblem(part, problem.count, self.penalty, every, half, problem.device), values
             found: Functions = less.whole.values

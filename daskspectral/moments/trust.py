@@ -1,4 +1,4 @@
-"""What is trusted (`trusted_`), and doubts as warnings that name their cause and a remedy; a good answer gets none.
+"""What is trusted (`reliable_`), and doubts as warnings that name their cause and a remedy; a good answer gets none.
 
 Values that are known no better than to a fifth are the mildest doubt, and the consequence of most others. So only the
 first of these is told: columns are of unlike units; functions of neighboring rows are slower; half of the landmarks
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Basis, LandmarkBasis
-from daskspectral.errors import ManifoldWarning, Rank, RankWarning, TrustWarning, column_name, warn_user
+from daskspectral.errors import ManifoldWarning, Rank, RankWarning, ReliabilityWarning, column_name, warn_user
 from daskspectral.kernels import Linear, of_distances
 from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.counting import order_of, spreads_of, unlike_columns
@@ -85,7 +85,7 @@ class Reliability:
     @property
     def _agreed(self) -> NDArray[np.bool_]:
         """The values that no test but that of the graph calls in question, (k,)."""
-        sampled = not (self.starts.out_of_equilibrium or order_matters(self.moments) or self.copies)
+        sampled = not (self.starts.out_of_equilibrium or rows_are_correlated(self.moments) or self.copies)
         return np.asarray(~(self.change > CHANGE) & self.certain & ~np.asarray(self.contradicted) & sampled)
 
     @cached_property
@@ -111,34 +111,34 @@ class Reliability:
 
     def advise(self) -> None:
         """Warn of each doubt that is not the consequence of another one."""
-        if text := order_matters(self.moments):
-            warn_user(text, TrustWarning, Rank.ORDER)
+        if text := rows_are_correlated(self.moments):
+            warn_user(text, ReliabilityWarning, Rank.ORDER)
         if not len(self.spectrum.values):
             return
         for text in (self.copies, units := self.unlike()):
             if text:
-                warn_user(text, TrustWarning, Rank.DATA)
+                warn_user(text, ReliabilityWarning, Rank.DATA)
         if self.errors.reason and self.moments.folds is not None:
             warn_user(
                 f"{self.errors.reason}: use more rows, and folds and landmarks that leave rows to judge by",
-                TrustWarning,
+                ReliabilityWarning,
                 Rank.UNCERTAINTY,
             )
         if self.starts.out_of_equilibrium:
-            warn_user(_started(self.problem.operator, self.starts), TrustWarning, Rank.ORDER)
+            warn_user(_started(self.problem.operator, self.starts), ReliabilityWarning, Rank.ORDER)
         if (wrong := self.contradicted & self.errors.trusted)[self.constants :].any():
             warn_user(
                 f"a longer lag contradicts {np.count_nonzero(wrong)} of {len(wrong)} values: the rows do not determine "
                 "how they continue, or these functions do not. Give delays, as in np.hstack([x[1:], x[:-1]]), columns "
                 "that are missing, more functions or a longer lag",
-                TrustWarning,
+                ReliabilityWarning,
             )
         if self.errors.reason or self.copies or units:
             return
         if text := self.missed() or self.few_landmarks():
-            warn_user(text, TrustWarning)
+            warn_user(text, ReliabilityWarning)
         elif text := self.uncertain():
-            warn_user(text, TrustWarning, Rank.UNCERTAINTY)
+            warn_user(text, ReliabilityWarning, Rank.UNCERTAINTY)
 
     def unlike(self) -> str:
         """Whether columns are of unlike units, where functions have one scale for all: no periods, and none linear.
@@ -243,7 +243,7 @@ def advise_reach(before: Moments, after: Moments) -> None:
             warn_user(
                 f"the landmarks represent {100 * now:.3g} % of the kernel at the rows that were added, and "
                 f"{100 * then:.3g} % at the earlier ones: fit all rows together",
-                TrustWarning,
+                ReliabilityWarning,
             )
 
 
@@ -260,7 +260,7 @@ def _started(operator: Operator, starts: Starts) -> str:
     )
 
 
-def order_matters(moments: Moments) -> str:
+def rows_are_correlated(moments: Moments) -> str:
     """Return that rows came to folds as if their order meant nothing, and neighbors are alike, if so."""
     if moments.order is None or moments.folds is None or moments.folds.rule != FoldKind.HASH:
         return ""
@@ -284,7 +284,7 @@ def advise_clipped(moments: Moments) -> None:
         warn_user(
             f"{100 * moments.clipped:.2g} % of the eigenvalues of the covariances were negative, and clipped, with "
             f"{100 * moments.missing:.2g} % of the entries missing: leave out columns or rows with few values",
-            TrustWarning,
+            ReliabilityWarning,
         )
 
 

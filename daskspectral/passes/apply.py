@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.data.batches import first_invalid, usable
-from daskspectral.data.integrity import Snapshot, check_whole_source
+from daskspectral.data.integrity import Manifest, check_whole_source
 from daskspectral.data.labelled import ROW
 from daskspectral.data.layout import Layout, RowLabels, placed
 from daskspectral.data.readers import ZarrReader, lazy_rows
@@ -309,7 +309,7 @@ def _write(
     """Write to a zarr group with one chunk a task, so that no two tasks write to the same chunk."""
     import xarray as xr
 
-    snapshot = Snapshot(source)
+    snapshot = Manifest(source)
     behind, edges = int(np.prod(rows.sizes[1:], dtype=int)), source.edges
     widest = (source.n, max(function.columns, source.n_features_in))
     count, unit = min(source.n, default_chunk_rows(widest, function.dtype)), 1
@@ -339,7 +339,7 @@ def _write(
         _tell(function, run)
 
 
-def data_fingerprint(snapshot: Snapshot) -> str:
+def data_fingerprint(snapshot: Manifest) -> str:
     """A digest of what tells these rows from others: metadata and files, or in memory the contents."""
     return hashlib.sha256(json.dumps(snapshot.identity, sort_keys=True, default=str).encode()).hexdigest()[:32]
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.data.integrity import Snapshot
+from daskspectral.data.integrity import Manifest
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, check_widths, open_data, open_regression
 from daskspectral.engine import Run, plan_rows
@@ -50,7 +50,7 @@ def measure_score(model: Any, rows: Rows, *, sample_weight: Any = None, progress
         discretisation,
         operator,
         plan_sums(source, operator, discretisation.outline, fitted.dtype, device=chosen_device(model.device)),
-        snapshot=Snapshot(source),
+        snapshot=Manifest(source),
         description="score",
     )
     return score_span(fitted.operator, moments.expanded(), functions, wanted)
@@ -87,7 +87,7 @@ def explained(function: RowFunction, source: Source, field: str = "y", unit: flo
     """
     scale = function.preparation
     source = source.with_preparation(mean=scale.mean, scale=scale.scale)
-    snapshot = Snapshot(source)
+    snapshot = Manifest(source)
     plan = plan_rows(source, 2000.0 * function.columns, device=function.device)
     run = Run(source, plan, None, "score", function.device)
     total = run.reduce(partial(added, partial(_compared, function, field, unit)))

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.errors import Rank, TrustWarning, warn_user
+from daskspectral.errors import Rank, ReliabilityWarning, warn_user
 from daskspectral.passes.folds import saved_folds
 from daskspectral.registry import Registered
 
@@ -60,19 +60,19 @@ class Selection(Registered):
     The best comes first. On landmarks the finalists follow, then the others: these were compared on fewer rows and
     splits, and their scores are not those of finalists.
 
-    `parameters` are all arguments of the estimator with what was chosen in their place: an estimator made with them
+    `best_params` are all arguments of the estimator with what was chosen in their place: an estimator made with them
     fits the same rows to the same values and functions, to the bit; it knows of no others that undercut a value, so
     that intervals may be narrower. `rows` is the size of the pilot, `median` the median distance of its points,
     `edge` is "smallest" or "largest" where the best scale is the last that was tried, `reason` says why none was.
     `undercut` (k,) is by what factor other finalists have lower values than the chosen one in every split, 1 where none
-    has. Labels of folds are data: a file does not keep them, and has None in `parameters` for them.
+    has. Labels of folds are data: a file does not keep them, and has None in `best_params` for them.
     """
 
     expects: ClassVar = {"candidates": Candidate}
     dimension_names: ClassVar = {"undercut": ("component",)}
 
     candidates: tuple[Candidate, ...]
-    parameters: Mapping[str, Any]
+    best_params: Mapping[str, Any]
     rows: int = 0
     median: float | None = None
     edge: str = ""
@@ -86,14 +86,14 @@ class Selection(Registered):
 
     def with_parameters(self, given: Mapping[str, Any]) -> Selection:
         """The same with all arguments of an estimator, of which the chosen ones are replaced."""
-        return replace(self, parameters={**given, **self.parameters})
+        return replace(self, best_params={**given, **self.best_params})
 
     def state(self) -> dict[str, Any]:
-        return {**super().state(), "parameters": _kept(self.parameters)}
+        return {**super().state(), "best_params": _kept(self.best_params)}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        return cls(**{**state, "parameters": _kept(state["parameters"])})
+        return cls(**{**state, "best_params": _kept(state["best_params"])})
 
     def advise(self, *, certain: bool) -> None:
         """Warn where the best candidate is at the edge of what was tried, unless the values are `certain` anyway."""
@@ -101,7 +101,7 @@ class Selection(Registered):
         if not certain and self.edge and best is not None:
             kernel = shortened(best.kernel)
             text = f"the best scale of the kernel is the {self.edge} that was tried ({kernel}): give a kernel beyond it"
-            warn_user(text, TrustWarning, Rank.UNCERTAINTY)
+            warn_user(text, ReliabilityWarning, Rank.UNCERTAINTY)
 
     def __len__(self) -> int:
         return len(self.candidates)
@@ -132,7 +132,7 @@ class Selection(Registered):
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(c.ljust(width) for c, width in zip(row, widths, strict=True)).rstrip() for row in rows]
         if more := len(self.table) - len(rows):
-            lines.append(f"and {more} more, in choice_.table")
+            lines.append(f"and {more} more, in search_results_.table")
         return "\n".join(lines)
 
     def __str__(self) -> str:

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from daskspectral.data.folders import Folder
-from daskspectral.data.integrity import Snapshot
+from daskspectral.data.integrity import Manifest
 from daskspectral.data.source import Source, check_widths, label_of
 from daskspectral.engine.checkpoint import Checkpoint, checkpoint_directory
 from daskspectral.moments import Moments
@@ -98,18 +98,18 @@ class Session:
 
         Raises as `measured` does.
         """
-        Snapshot(self.source)  # raises OSError if chunks are missing
+        Manifest(self.source)  # raises OSError if chunks are missing
         return self.outline or self._planned(self._chosen(None).outline, self.choosing)
 
     def measured(
         self,
-        identity: Callable[[Snapshot], Mapping[str, Any]],
+        identity: Callable[[Manifest], Mapping[str, Any]],
         checkpoint: str | os.PathLike[str] | None,
         checkpoint_every: float,
     ) -> tuple[Discretisation, Moments]:
         """What was measured with, and the moments; a checkpoint at the path goes on where it has this `identity`."""
         _ = self.outline
-        snapshot, saved = Snapshot(self.source), None
+        snapshot, saved = Manifest(self.source), None
         if checkpoint is None:
             discretisation = self._chosen(None)
         else:
@@ -147,7 +147,7 @@ def measured_further(before: Moments, source: Source, folds: FoldRequest | None,
     All rows are summed again if files behind the rows of `before` were written since, and of arrays that are in memory
     or dask's. Raises ValueError as `check_appended`.
     """
-    snapshot = Snapshot(source)
+    snapshot = Manifest(source)
     unchanged = check_appended(before, source, snapshot)
     discretisation = replace(Discretisation.of(before), landmark_rows=before.landmark_rows)
     shared: dict[str, Any] = {"device": device, "folds": folds, "start": before.rows if unchanged else 0}
@@ -159,7 +159,7 @@ def measured_further(before: Moments, source: Source, folds: FoldRequest | None,
     return replace(found, undercut=before.undercut)
 
 
-def check_appended(before: Moments, source: Source, snapshot: Snapshot) -> bool:
+def check_appended(before: Moments, source: Source, snapshot: Manifest) -> bool:
     """Return whether the stores behind the measured rows are unchanged, so that only the other rows are to be read.
 
     Raises ValueError if there are no further rows, if there are weights only then or only now, and if the first rows

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from daskspectral.basis import Basis
 from daskspectral.data.batches import READ_BYTES
 from daskspectral.data.frames import TableReader
-from daskspectral.data.integrity import Snapshot
+from daskspectral.data.integrity import Manifest
 from daskspectral.data.readers import Reader
 from daskspectral.data.source import Preparation, Source
 from daskspectral.devices import least_rows
@@ -32,7 +32,7 @@ from daskspectral.forms import Atom
 from daskspectral.moments import DENSE_ROWS, Measure, Moments
 from daskspectral.moments.autocovariance import AUTOCOVARIANCE, directions_of, share_of_pairs
 from daskspectral.moments.counting import ORDER, Runs
-from daskspectral.moments.folds import Coincidence, FoldRule, Groups, gathered
+from daskspectral.moments.folds import FoldRule, Groups, LandmarkMatcher, gathered
 from daskspectral.moments.moments import LandmarkRows
 from daskspectral.moments.patterns import MEASURED
 from daskspectral.moments.sample import SAMPLE, reach_of, sample_size
@@ -114,10 +114,10 @@ class Discretisation(Registered):
         return Outline(sizes, self.landmark_rows == LandmarkRows.APART, self.basis, directions)
 
     @property
-    def coincidence(self) -> Coincidence | None:
+    def coincidence(self) -> LandmarkMatcher | None:
         """The test of prepared points for landmarks of the left basis; None where it has none."""
         found = [b.landmarks for b in self.basis.landmark_parts]
-        return Coincidence(np.concatenate(found)) if found else None
+        return LandmarkMatcher(np.concatenate(found)) if found else None
 
     def share_at_landmarks(self, source: Source) -> float:
         """Return the share of rows that coincide with landmarks, of a few that are the same for the same data."""
@@ -248,7 +248,7 @@ def measure(
     operator: Operator,
     plan: PassPlan,
     *,
-    snapshot: Snapshot,
+    snapshot: Manifest,
     checkpoint: Checkpoint | None = None,
     after: Moments | None = None,
     description: str = "fit",

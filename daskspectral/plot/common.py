@@ -84,7 +84,7 @@ def value_label(estimator: Any, i: int) -> str:
     value = complex(0.0 if vanishing(values)[i] else values[i])
     text = f"{value.real:.3g}" + (f" {'+' if value.imag > 0 else '-'} {abs(value.imag):.3g}i" if value.imag else "")
     letter = "σ" if is_singular(estimator) else "λ"
-    constant = ", constant" if i < getattr(estimator, "constants_", 0) else ""
+    constant = ", constant" if i < getattr(estimator, "n_constants_", 0) else ""
     if isinstance(estimator, Koopman) and i in (processes := estimator._matrices().processes):
         constant = f", {estimator.timescales_[0, list(processes).index(i)]:.3g} rows"
     return f"{letter}{str(i).translate(_LOWERED)} = {text}{constant}".replace("-", "\N{MINUS SIGN}")

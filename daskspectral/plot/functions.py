@@ -175,7 +175,7 @@ def checked_component(estimator: SpectralEstimator, component: int | None) -> in
     """
     count, (name, first) = len(values_of(estimator)), estimator.numbering
     if component is None:
-        return min(int(estimator.constants_), count - 1)
+        return min(int(estimator.n_constants_), count - 1)
     if not first <= component < first + count:
         raise ValueError(f"{name} must be {first} to {first + count - 1}, those of the fit, got {component}")
     return component - first

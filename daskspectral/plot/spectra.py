@@ -53,9 +53,9 @@ def spectrum(
     check_fitted(estimator, SpectralEstimator | Embedding)
     values, singular = values_of(estimator)[:count], is_singular(estimator)
     k, plane = len(values), np.iscomplexobj(values)
-    constant = np.arange(k) < getattr(estimator, "constants_", 0)
+    constant = np.arange(k) < getattr(estimator, "n_constants_", 0)
     intervals = intervals_of(estimator) if isinstance(estimator, SpectralEstimator) else None
-    trusted = np.ones(k, bool) if intervals is None else estimator.trusted_[:k]
+    trusted = np.ones(k, bool) if intervals is None else estimator.reliable_[:k]
     axes = axes_of(ax)
     axes.axhline(0, color=MUTED, linewidth=0.5)
     number, first = getattr(estimator, "numbering", ("", 0))
@@ -63,7 +63,7 @@ def spectrum(
     if plane and intervals is not None:
         axes.hlines(y, *intervals[:k].T, label="95 % interval")
     elif intervals is not None:
-        _draw_errors(axes, x, y, estimator.held_out_[:k], intervals[:k], trusted, constant)
+        _draw_errors(axes, x, y, estimator.validation_values_[:k], intervals[:k], trusted, constant)
     _draw_values(axes, x, y, trusted, constant)
     if exact is not None:
         true = np.asarray(exact)
@@ -148,7 +148,7 @@ def choice(estimator: Any, *, ax: Axes | None = None) -> Axes:
     if not isinstance(estimator, SpectralEstimator):
         raise TypeError(f"a choice requires a fitted estimator of a spectrum, got {type(estimator).__name__}")
     check_is_fitted(estimator)
-    selection = getattr(estimator, "choice_", None)
+    selection = getattr(estimator, "search_results_", None)
     if selection is None or selection.chosen is None:
         raise ValueError(
             f"nothing was compared: {getattr(selection, 'reason', '') or 'every parameter was given'}; a choice has "

@@ -54,9 +54,9 @@ class HermiteRegressor(Regressor):
     basis : Landmarks, FourierBasis, "landmarks" or "fourier", optional
         The functions, `Landmarks()` by default: 500, or n where there are fewer rows. Its kernel "auto" compares
         Matern(1.5), with gradients Matern(2.5), and Gaussian at many scales, by cross-validation on a pilot of 10 000
-        rows at most; a kernel whose scale is "auto" is compared with itself at other scales. `choice_` has the table.
-        A FourierBasis serves one to three columns: one pass sums modes, from which kernel, scale and alpha are chosen
-        afterwards. Its kernel is the prior of its coefficients, alpha the weight of its squared norm.
+        rows at most; a kernel whose scale is "auto" is compared with itself at other scales. `search_results_` has the
+        table. A FourierBasis serves one to three columns: one pass sums modes, from which kernel, scale and alpha are
+        chosen afterwards. Its kernel is the prior of its coefficients, alpha the weight of its squared norm.
     alpha : float, "gcv" or None
         Weight of the penalty, 0 or more; cross-validated by default. The default has the least error on folds that were
         left out, for which sums by fold are enough; "gcv", and any fit without folds, takes the weight with the least
@@ -85,9 +85,9 @@ class HermiteRegressor(Regressor):
     coef_ : (p,), or (p, m) for m targets
     intercept_ : float, or (m,): the weighted mean of y; 0 on a FourierBasis, whose first function is the constant and
         has it in its coefficient
-    alpha_ : float, the penalty's weight
-    choice_ : Selection, the kernels that were compared, and the `parameters` that give this fit again, to the same bits
-    cv_ : float, the mean squared error at alpha_ on folds that were left out, summed over the targets, with gradients
+    alpha_ : float, the penalty's weight search_results_ : Selection, the kernels that were compared, and the
+    `parameters` that give this fit again, to the same bits cv_ : float, the mean squared error at alpha_ on folds that
+    were left out, summed over the targets, with gradients
         plus gradient_weight times theirs; None without folds
     cv_score_ : float, the share of the targets' spread that was explained there: R² of values about their mean, with
         gradients of both together; None without folds
@@ -117,7 +117,7 @@ class HermiteRegressor(Regressor):
 
     _parts: ClassVar = {"basis": Landmarks}
     fitted_attributes = (
-        *("moments_", "coef_", "intercept_", "alpha_", "choice_", "cv_", "cv_score_", "cv_curve_", "gcv_"),
+        *("moments_", "coef_", "intercept_", "alpha_", "search_results_", "cv_", "cv_score_", "cv_curve_", "gcv_"),
         *("gcv_curve_", "rank_", "degrees_of_freedom_"),
     )
     dimension_names: ClassVar = {"coef_": ("function", "target")}
@@ -177,7 +177,9 @@ class HermiteRegressor(Regressor):
         given = {"y": y, "gradients": gradients, "sample_weight": sample_weight}
         with open_table(self, X, context, fits=True, **given) as table:
             self._fit_session(self._session(table), context)
-        self.choice_ = replace(self.choice_, parameters={**self.choice_.parameters, "alpha": self.alpha_})
+        self.search_results_ = replace(
+            self.search_results_, best_params={**self.search_results_.best_params, "alpha": self.alpha_}
+        )
         return self
 
     def _solve(self, moments: Moments) -> Self:
@@ -193,9 +195,9 @@ class HermiteRegressor(Regressor):
         )
         coefficients, known = coefficients * operator.unit, vars(self).get("moments_")
         if selection is not None:
-            self.choice_ = selection.with_parameters(self._given_params())
-        elif "choice_" in vars(self) and known is not None and known.fingerprint != moments.fingerprint:
-            del self.choice_  # of an earlier fit
+            self.search_results_ = selection.with_parameters(self._given_params())
+        elif "search_results_" in vars(self) and known is not None and known.fingerprint != moments.fingerprint:
+            del self.search_results_  # of an earlier fit
         intercept = operator.unit * problem.intercept + (operator.origin or 0.0)
         if basis.leads_with_constant:
             coefficients[0], intercept = coefficients[0] + intercept, 0 * intercept
@@ -269,9 +271,9 @@ class HermiteRegressor(Regressor):
             terms = Terms(float(self.gradient_weight), alpha, resolve_ridge_cut(self.rtol, self.dtype), self.dtype)
             blocks = is_word(self.folds, "blocks")
             selection = decide_regression(source, operator, side, terms, rng, blocks=blocks)
-            side = replace(side, recipe=selection.parameters["basis"])
+            side = replace(side, recipe=selection.best_params["basis"])
         basis, again = side.choose(source, rng, operator, at_most=at_most)
-        kept = None if again is None else replace(selection, parameters={"basis": again})
+        kept = None if again is None else replace(selection, best_params={"basis": again})
         of_rows = side.of_rows(basis)
         return Discretisation(basis, source.preparation, selection=kept, operator=operator, of_rows=of_rows)
 

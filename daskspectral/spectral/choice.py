@@ -33,7 +33,7 @@ from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import FoldRuleOf, Kept
 from daskspectral.passes.sums import CHANCE, MOST_APART, MOST_DROPPED, Discretisation, Outline
 from daskspectral.passes.wide import RowScores, wide_bytes
-from daskspectral.solvers import Penalised, solving
+from daskspectral.solvers import Regularized, solving
 
 MOST_PAIRED = 4000
 
@@ -164,12 +164,12 @@ class Choice(SearchSpace):
             choice = replace(choice, **estimated)
         selection = decide(source, choice, rng) if choice.automatic else None
         if selection is not None:
-            choice = choice._closed(selection.parameters, source)
+            choice = choice._closed(selection.best_params, source)
         found = choice._discretised(source, rng, fold_rule, kept)
         selection = found.selection if selection is None else selection
         if selection is not None:
-            own = {} if found.selection is None else found.selection.parameters
-            selection = replace(selection, parameters={**selection.parameters, **own, **estimated})
+            own = {} if found.selection is None else found.selection.best_params
+            selection = replace(selection, best_params={**selection.best_params, **own, **estimated})
         return replace(found, selection=selection, **estimated)
 
     def _check_squares(self, units: Mapping[str, NDArray[np.floating[Any]]]) -> None:
@@ -233,7 +233,7 @@ class Choice(SearchSpace):
         if left.recipe.after_pass:
             return Discretisation(basis, source.preparation)
         penalty = self.solver.resolved(1.0)
-        chosen: dict[str, Any] = {} if penalty is None else {"solver": Penalised(penalty)}
+        chosen: dict[str, Any] = {} if penalty is None else {"solver": Regularized(penalty)}
         of_rows = left.of_rows(basis)
         spanning = of_rows or (left.spanning and source.on_invalid == "pairwise")
         found = Discretisation(

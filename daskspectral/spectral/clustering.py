@@ -19,7 +19,7 @@ from daskspectral.data.containers import is_lazy
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source
 from daskspectral.engine.sampling import draw_rows
-from daskspectral.errors import Rank, RankWarning, TrustWarning, doubts_of, warn_user
+from daskspectral.errors import Rank, RankWarning, ReliabilityWarning, doubts_of, warn_user
 from daskspectral.estimators.table import RunContext, open_table
 from daskspectral.moments.jumps import gap_ratios
 from daskspectral.operators import NeighborJumps
@@ -307,7 +307,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[misc]
         found = int(ratios.argmin()) + 2 if len(ratios) else 1
         warn_user(
             f"no number of clusters has a clear gap in the eigenvalues. {found} has the widest one: give n_clusters",
-            TrustWarning,
+            ReliabilityWarning,
         )
         return found
 
@@ -324,7 +324,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[misc]
             warn_user(
                 f"cluster {small[0]} has {share:.2g} % of the rows and fewer than {LEAST_CENTROIDS} centroids: give "
                 f"n_centroids={2 * m} or more",
-                TrustWarning,
+                ReliabilityWarning,
             )
 
     def _summary_parts(self) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from daskspectral.data.readers import lazy_rows
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, check_even, check_widths, open_data
 from daskspectral.devices import Device
-from daskspectral.errors import InvalidRowError, RankWarning, TrustWarning, warn_user
+from daskspectral.errors import InvalidRowError, RankWarning, ReliabilityWarning, warn_user
 from daskspectral.kernels import Linear
 from daskspectral.moments import Moments
 from daskspectral.moments.field_modes import LEAST_ROWS, Significance, significance_of
@@ -48,7 +48,7 @@ def rotated(model: Any, count: int) -> Any:
     loadings, rotation = loadings[:, order], rotation[:, order]
     fix_signs(loadings, rotation)
     nothing = np.full(count, np.nan)
-    unknown = ("standard_errors_", "held_out_", "function_errors_", "approximation_", "residuals_")
+    unknown = ("standard_errors_", "validation_values_", "function_errors_", "discretization_errors_", "residuals_")
     values = {
         "n_components": count,
         "coefficients_": coefficients @ rotation,
@@ -56,14 +56,16 @@ def rotated(model: Any, count: int) -> Any:
         "eigenvalues_": variances[order],
         "eigenvalue_errors_": np.full((count, 2), np.nan),
         **dict.fromkeys(unknown, nothing),
-        "groups_": np.arange(count),
-        "trusted_": np.zeros(count, dtype=bool),
-        "status_": f"{count} components rotated by varimax; no error bars after a rotation: the components have them",
+        "multiplets_": np.arange(count),
+        "reliable_": np.zeros(count, dtype=bool),
+        "message_": f"{count} components rotated by varimax; no error bars after a rotation: the components have them",
     }
     vars(found).update(values)
     vars(found).pop(SIGNIFICANCE, None)
-    if "choice_" in vars(found):
-        found.choice_ = replace(found.choice_, parameters={**found.choice_.parameters, "n_components": count})
+    if "search_results_" in vars(found):
+        found.search_results_ = replace(
+            found.search_results_, best_params={**found.search_results_.best_params, "n_components": count}
+        )
     return found
 
 
@@ -101,7 +103,7 @@ def pattern_errors(model: Any) -> Array:
     if landmarks is None or moments.folds is None or not known:
         return np.full((*found.shape, 2), np.nan)
     problem = GalerkinProblem(moments, len(found), None, solving(model.solver))
-    ends = pattern_ends(problem, moments.folds, model.groups_, landmarks)
+    ends = pattern_ends(problem, moments.folds, model.multiplets_, landmarks)
     turned = np.sum(problem.left.spread(problem.whole.left) * model.coefficients_, axis=0) < 0  # by an update
     ends[turned] = -ends[turned][..., ::-1]
     raw = model.preparation_.of_directions.inverse(ends.swapaxes(1, 2), model.n_features_in_)
@@ -185,7 +187,7 @@ def complex_components(model: Any, z: Any, count: int) -> tuple[Any, Complex, An
     own = {name: getattr(model, name) for name in ("dtype", "device", "random_state")}
     fitted = type(model)(2 * count, folds=labels, **own)
     with warnings.catch_warnings():
-        for category in (TrustWarning, RankWarning):  # of values that are there twice; what is trusted is told
+        for category in (ReliabilityWarning, RankWarning):  # of values that are there twice; what is trusted is told
             warnings.simplefilter("ignore", category)
         fitted.fit(both.rechunk({1: -1}), progress=False)
     maps = np.sqrt(2) * fitted.patterns_.single[::2]

@@ -41,9 +41,9 @@ class SpectralDecomposition(Process):
         Number of functions, or for `Covariance` the share of the variance to explain. If the rank is less, there are
         fewer, with a RankWarning. For `Covariance` of columns, a number between 0 and 1 stands for the fewest
         components that explain more than this share of the variance.
-    solver : Penalised or Cut, optional
-        In which functions the solution is sought (`help(daskspectral.solvers)`): by default `Penalised("auto")`, those
-        that are smoothest for what the data see of them.
+    solver : Regularized or Truncated, optional
+        In which functions the solution is sought (`help(daskspectral.solvers)`): by default `Regularized("auto")`,
+        those that are smoothest for what the data see of them.
     folds : int, array (n,), "blocks", "random" or None
         Parts into which the rows are divided, for error bars and held-out values. Their number is 2 to 100. Rows come
         to the folds at random, by a hash of their number; copies of a row are warned of. Pairs of trajectories, and
@@ -73,28 +73,28 @@ class SpectralDecomposition(Process):
     eigenvalue_errors_, singular_value_errors_ : (k, 2), ends of the 95 % intervals, from the fitted value to the one
         held out and wider by the jackknife's standard error, of complex values for the real parts; NaN below 100 rows,
         or without rows in two folds that are no landmarks, and the status says why
-    standard_errors_ : (k,), by leaving out one fold at a time
-    held_out_ : (k,), values of the functions on rows that they were not fitted to; NaN for complex eigenvalues
-    groups_ : (k,) of int, clusters of values that the data cannot tell apart
-    function_errors_ : (k,), sines of the angles by which the functions of each group turn when a fold is left out
-    approximation_ : (k,), by how much held-out values change when half of the landmarks are left out, or fitted values
+    standard_errors_ : (k,), by leaving out one fold at a time validation_values_ : (k,), values of the functions on
+    rows that they were not fitted to; NaN for complex eigenvalues multiplets_ : (k,) of int, clusters of values that
+    the data cannot tell apart function_errors_ : (k,), sines of the angles by which the functions of each group turn
+    when a fold is left out discretization_errors_ : (k,), by how much held-out values change when half of the landmarks
+    are left out, or fitted values
         would change with more of a lattice's frequencies, extrapolated from half and three quarters of them
-    trusted_ : (k,) of bool, values with held-out over fitted values below 1.1 and an interval narrower than 30 %,
-        which neither a finalist of the choice undercuts nor half of the functions change (`approximation_`) by a tenth,
-        and below which functions of a graph of neighboring rows have no values (of a Laplacian, on 2000 rows);
+    reliable_ : (k,) of bool, values with held-out over fitted values below 1.1 and an interval narrower than 30 %,
+        which neither a finalist of the choice undercuts nor half of the functions change (`discretization_errors_`) by
+        a tenth, and below which functions of a graph of neighboring rows have no values (of a Laplacian, on 2000 rows);
         what differs by a thousandth of the last value counts as equal, and held-out values that are NaN as the fitted.
         Principal components are trusted if they are above red noise and their patterns known (`EOF.significance`).
         Those of constants are True; without error bars all are False, and all others where error bars take rows as
         independent whose order matters, if singular values are of trajectories that start out of equilibrium, or if
         eigenvalues depend on few trajectories that return to where they began
-    constants_ : int, leading functions that are constants, whose values are 0, or 1 of Transfer and Cross, by
-        construction; `trusted_[constants_:].mean()` leaves them out
-    choice_ : Selection, the table of the candidates, and `parameters`, which give the same values and functions again
-    rank_ : int, independent directions that the data see; with singular values a pair, one for each side
-    residuals_ : (k,) norms of the whitened problem's residuals
-    status_ : str, how many values were obtained, the ranks, and the largest residual, in words
-    support_, right_support_ : (p,), (q,) effective points under each basis function
-    density_ : Density, the estimate that was divided out, where the operator asks for one: its centres, counts,
+    n_constants_ : int, leading functions that are constants, whose values are 0, or 1 of Transfer and Cross, by
+        construction; `reliable_[n_constants_:].mean()` leaves them out
+    search_results_ : Selection, the table of the candidates, and `parameters`, which give the same values and functions
+    again rank_ : int, independent directions that the data see; with singular values a pair, one for each side
+    residuals_ : (k,) norms of the whitened problem's residuals message_ : str, how many values were obtained, the
+    ranks, and the largest residual, in words support_, right_support_ : (p,), (q,) effective points under each basis
+    function density_ : Density, the estimate that was divided out, where the operator asks for one: its centres,
+    counts,
         bandwidth, floor, and the share `clipped` of the rows below it
     layout_ : Layout of data with labels, which tells the names and places of the columns; right_layout_ of y in Cross
     moments_, basis_, right_basis_, kernel_, n_features_in_, n_right_features_in_, feature_names_in_ (if named)

@@ -52,10 +52,10 @@ class EOF(FieldEstimator):
         Shares of the total variance.
     patterns_, pattern_errors_ : Patterns, ndarray of shape (k, d, 2)
         Patterns in the units of the data, and the ends of the 95 % intervals of `patterns_.single`.
-    trusted_ : ndarray of shape (k,)
+    reliable_ : ndarray of shape (k,)
         Whether a component is above red noise, and its pattern known, or that of its group (`significance`); the width
         of its interval does not matter.
-    held_out_, groups_
+    validation_values_, multiplets_
         Variances on rows that were not fitted to, and clusters of components that are not separate.
         `SpectralDecomposition` describes the other attributes.
 
@@ -95,8 +95,8 @@ class EOF(FieldEstimator):
     def pattern_errors_(self) -> Array:
         """The ends (k, d, 2) of 95 % intervals of `patterns_.single`, by leaving out folds; NaN without error bars.
 
-        Of components in one group of `groups_` only the span is known, and their patterns are rotated to the nearest in
-        it.
+        Of components in one group of `multiplets_` only the span is known, and their patterns are rotated to the
+        nearest in it.
         """
         return pattern_errors(self)
 
@@ -177,7 +177,7 @@ class EOF(FieldEstimator):
             "explained_variance": 2 * fitted.eigenvalues_[some],
             "explained_variance_lower": 2 * fitted.eigenvalue_errors_[some, 0],
             "explained_variance_upper": 2 * fitted.eigenvalue_errors_[some, 1],
-            "trusted": fitted.trusted_[some],
+            "trusted": fitted.reliable_[some],
             "explained_variance_ratio": 2 * fitted.explained_variance_ratio_[some],
         }
         dim, first = self.numbering

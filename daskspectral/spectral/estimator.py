@@ -46,7 +46,7 @@ from daskspectral.passes.score import measure_score
 from daskspectral.passes.session import FoldRuleOf, Kept, Session
 from daskspectral.passes.sums import Discretisation
 from daskspectral.solve import Problem, SymmetricPencil, resolve_cut
-from daskspectral.solvers import Penalised, Solving, solving
+from daskspectral.solvers import Regularized, Solving, solving
 from daskspectral.spectral.choice import choose_functions
 from daskspectral.spectral.components import components_of
 from daskspectral.spectral.summary import told
@@ -89,7 +89,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         **dict.fromkeys(("coefficients_", "left_coefficients_", "support_"), ("function", "component")),
         **dict.fromkeys(("right_coefficients_", "right_support_"), ("right_function", "component")),
     }
-    _parts: ClassVar = {"basis": Landmarks, "right_basis": Landmarks, "solver": Penalised}
+    _parts: ClassVar = {"basis": Landmarks, "right_basis": Landmarks, "solver": Regularized}
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in FIXED and name not in self._get_param_names():
@@ -98,7 +98,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
 
     @property
     def fitted_attributes(self) -> tuple[str, ...]:
-        return ("moments_", "choice_", *Attributes(self.moments_.operator.solver).names)
+        return ("moments_", "search_results_", *Attributes(self.moments_.operator.solver).names)
 
     @property
     def _summary_attributes(self) -> tuple[str, ...]:
@@ -182,9 +182,9 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         solution = system.solve(solver, count, names=self._column_names, device=device)
         if system.selection is not None:
             fixed = {} if estimate_of(moments.operator.density) is None else {"operator": moments.operator}
-            solution["choice_"] = system.selection.with_parameters({**self._given_params(), **fixed})
+            solution["search_results_"] = system.selection.with_parameters({**self._given_params(), **fixed})
         known = vars(self).get("moments_")
-        kept = {"choice_"} if known is not None and known.fingerprint == moments.fingerprint else set()
+        kept = {"search_results_"} if known is not None and known.fingerprint == moments.fingerprint else set()
         return self._with(moments, solution, kept)
 
     def _turn_like(self, before: SpectralEstimator) -> None:
@@ -245,8 +245,8 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
             self._fit_session(session, context)
             operator = self.moments_.operator
             values, ends = self._values, vars(self)[Attributes(operator.solver).errors]
-            doubt = uncertainty(values, ends, operator, constants=self.constants_)
-            self.choice_.advise(certain=doubt <= UNCERTAIN)
+            doubt = uncertainty(values, ends, operator, constants=self.n_constants_)
+            self.search_results_.advise(certain=doubt <= UNCERTAIN)
         return self
 
     def _session(self, table: Table) -> Session:
@@ -490,10 +490,10 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
         f"{value}_lower": (dim, bounds[:, 0], {"long_name": "lower end of the 95 % interval"}),
         f"{value}_upper": (dim, bounds[:, 1], {"long_name": "upper end of the 95 % interval"}),
         "standard_error": (dim, estimator.standard_errors_),
-        "held_out": (dim, estimator.held_out_, {"long_name": f"{value} on rows that were not fitted to"}),
-        "group": (dim, estimator.groups_, {"long_name": "values of one group cannot be told apart"}),
-        "trusted": (dim, estimator.trusted_, {"long_name": "value is trusted; of a constant always"}),
-        "constant": (dim, np.arange(count) < estimator.constants_, {"long_name": "function is a constant"}),
+        "held_out": (dim, estimator.validation_values_, {"long_name": f"{value} on rows that were not fitted to"}),
+        "group": (dim, estimator.multiplets_, {"long_name": "values of one group cannot be told apart"}),
+        "trusted": (dim, estimator.reliable_, {"long_name": "value is trusted; of a constant always"}),
+        "constant": (dim, np.arange(count) < estimator.n_constants_, {"long_name": "function is a constant"}),
         "function_error": (dim, estimator.function_errors_, {"long_name": "sine of the angle of a group"}),
     }
     found |= estimator._variables()

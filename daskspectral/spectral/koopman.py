@@ -57,9 +57,8 @@ class Koopman(Process):
     basis, right_basis, solver, folds, dtype, device, random_state
         As in `SpectralDecomposition`; folds are contiguous blocks by default, and sums float64 for any dtype.
 
-    Attributes
-    ----------
-    eigenvalues_ or singular_values_, eigenvalue_errors_ or singular_value_errors_, held_out_, trusted_, groups_
+    Attributes ---------- eigenvalues_ or singular_values_, eigenvalue_errors_ or singular_value_errors_,
+    validation_values_, reliable_, multiplets_
         The values (k,), the ends of their 95 % intervals (k, 2), and how far they hold, as of `SpectralDecomposition`,
         which describes the other attributes too.
     lags_ : ndarray of shape (L,)

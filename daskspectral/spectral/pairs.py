@@ -13,7 +13,7 @@ from daskspectral.basis import BasisRecipe, Landmarks
 from daskspectral.basis.role import Role
 from daskspectral.data.labelled import stack_rows
 from daskspectral.data.rows import Rows
-from daskspectral.errors import RankWarning, TrustWarning
+from daskspectral.errors import RankWarning, ReliabilityWarning
 from daskspectral.kernels import Linear
 from daskspectral.moments.autocovariance import directions_of
 from daskspectral.operators import Cross, CrossCovariance
@@ -105,7 +105,7 @@ class FieldPairs(FieldEstimator):
             given = MOST_COMPONENTS if self.n_pca == "auto" else float(self.n_pca)
             count = given if given < 1 else int(given)
             with warnings.catch_warnings():
-                for category in (TrustWarning, RankWarning):  # of modes, which are only a basis here
+                for category in (ReliabilityWarning, RankWarning):  # of modes, which are only a basis here
                     warnings.simplefilter("ignore", category)
                 model = EOF(count, folds=None, dtype=self.dtype, device=self.device).fit(rows, **options)
             directions: Any = directions_of(model.moments_.basis)
@@ -139,7 +139,7 @@ class FieldPairs(FieldEstimator):
         name = self.value_name
         found = with_ends(name, self.singular_values_, self.singular_value_errors_, f"{name} of the scores", {})
         about = {"long_name": f"{name} of the scores on rows that were not fitted to"}
-        return {**found, f"{name}_held_out": (self.held_out_, about)}
+        return {**found, f"{name}_held_out": (self.validation_values_, about)}
 
 
 SHARE = 0.8  # of the variance, that principal components keep; .9 invents pairs
@@ -182,13 +182,13 @@ class CCA(FieldPairs):
         Number of principal components to which each field is reduced first, or the share of the variance that they
         keep; "auto" is .8, and 40 at most, for fields of more columns than rows, and None for others.
     solver, folds, dtype, device, random_state
-        As in `SpectralDecomposition`; `solvers.Cut()` for no penalty. Sums are float64 for any dtype.
+        As in `SpectralDecomposition`; `solvers.Truncated()` for no penalty. Sums are float64 for any dtype.
 
     Attributes
     ----------
     singular_values_, singular_value_errors_ : ndarray of shape (k,) and (k, 2)
         Correlations, descending, and the ends of their 95 % intervals.
-    held_out_ : ndarray of shape (k,)
+    validation_values_ : ndarray of shape (k,)
         Correlations on rows that were not fitted to.
     beyond_chance_ : ndarray of shape (k,)
         Whether a pair exceeds those of circularly shifted rows (`help(daskspectral.spectral.shifts)`).
@@ -210,7 +210,7 @@ class CCA(FieldPairs):
     reduces_wide_fields: ClassVar[bool] = True
 
     def mode_label(self, i: int) -> str:
-        return f"r = {self.singular_values_[i]:.2f}, held out {self.held_out_[i]:.2f}"
+        return f"r = {self.singular_values_[i]:.2f}, held out {self.validation_values_[i]:.2f}"
 
 
 class MCA(FieldPairs):
@@ -231,7 +231,7 @@ class MCA(FieldPairs):
     ----------
     singular_values_, singular_value_errors_ : ndarray of shape (k,) and (k, 2)
         Covariances of the scores, descending, and the ends of their 95 % intervals.
-    held_out_ : ndarray of shape (k,)
+    validation_values_ : ndarray of shape (k,)
         Covariances on rows that were not fitted to.
     squared_covariance_fraction_ : ndarray of shape (k,)
         Shares of the squared covariance of all columns.

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Boundary
 from daskspectral.basis.dirichlet import outside_of
-from daskspectral.data.integrity import Snapshot
+from daskspectral.data.integrity import Manifest
 from daskspectral.data.source import Source, check_widths, lag_in_rows, open_data
 from daskspectral.data.stopped import open_stopped
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.memory import chosen_device
 from daskspectral.engine.sampling import draw_rows, take_rows
-from daskspectral.errors import TrustWarning, warn_user
+from daskspectral.errors import ReliabilityWarning, warn_user
 from daskspectral.estimators.evaluator import ModelFunctions
 from daskspectral.estimators.table import RunContext, Table, open_table
 from daskspectral.moments import Moments
@@ -234,7 +234,7 @@ class Process(SpectralEstimator):
             warn_user(
                 f"the data bear out {found.borne_out} sets: transitions between {m} are unknown, or no probabilities. "
                 "Take fewer sets, a longer lag or more functions",
-                TrustWarning,
+                ReliabilityWarning,
             )
         return MetastableSets.of(self, span.basis, coefficients=span.coefficients, means=span.means, **vars(found))
 
@@ -262,7 +262,7 @@ class Process(SpectralEstimator):
             warn_user(
                 f"the committor is a chance, and exceeds 0 to 1 by {excess:.2g} for one of 100 rows, which is cut off. "
                 "Use more landmarks, a longer lag or larger sets",
-                TrustWarning,
+                ReliabilityWarning,
             )
         return replace(found, excess=max(excess, 0.0))
 
@@ -300,7 +300,7 @@ class Process(SpectralEstimator):
             asked = (FoldRequest(blocks=True) if asked.labels is not None else asked).counted(source)
         device = chosen_device(self.device)
         plan = plan_sums(source, operator, discretisation.outline, self.moments_.dtype, device=device, folds=asked)
-        return measure(source, discretisation, operator, plan, snapshot=Snapshot(source), description="first passage")
+        return measure(source, discretisation, operator, plan, snapshot=Manifest(source), description="first passage")
 
 
 def _described(one: Any) -> str:

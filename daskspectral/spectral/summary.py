@@ -35,7 +35,7 @@ def told(what: Any) -> dict[str, Any]:
     if moments.pairs is not None:
         told = f"{100 * moments.missing:.3g} % of the entries"
         details["missing"] = f"{told}; {100 * moments.clipped:.2g} % of the eigenvalues were negative, and clipped"
-    details |= {"rank": " and ".join(map(str, np.atleast_1d(what.rank_))), "status": what.status_}
+    details |= {"rank": " and ".join(map(str, np.atleast_1d(what.rank_))), "status": what.message_}
     for name in ("support_", "right_support_"):
         support = getattr(what, name, None)
         if support is not None:
@@ -46,7 +46,7 @@ def told(what: Any) -> dict[str, Any]:
         "verdict": verdict_of(what),
         "facts": measured_facts(moments) | chosen_facts(what),
         "details": details,
-        "figures": {"trusted": "{} of {}".format(*beyond_constants(what.trusted_, what.constants_))},
+        "figures": {"trusted": "{} of {}".format(*beyond_constants(what.reliable_, what.n_constants_))},
         "of": operator_words(moments),
         "columns": [*table_of(what), ["residual", *(f"{r:.1e}" for r in what.residuals_)]],
     }
@@ -54,15 +54,17 @@ def told(what: Any) -> dict[str, Any]:
 
 def verdict_of(what: Any) -> str:
     """How many values are trusted, and which are not; or why nothing is known of it."""
-    trusted, constants, value = what.trusted_, what.constants_, what.solver_.value
+    trusted, constants, value = what.reliable_, what.n_constants_, what.solver_.value
     if intervals_of(what) is None:
         which = f"which of the {len(trusted)} {value}s to trust" if len(trusted) > 1 else "whether to trust the value"
-        return f"no error bars{what.status_.partition('no error bars')[2]}; nothing tells {which}"
+        return f"no error bars{what.message_.partition('no error bars')[2]}; nothing tells {which}"
     found, count = beyond_constants(trusted, constants)
     if (modes := modes_of(what)) is not None:
         return modes.verdict
     if (beyond := getattr(what, "beyond_chance_", None)) is not None:
-        held = ", ".join(f"{h:.3g} of {v:.3g}" for v, h in zip(what.singular_values_, what.held_out_, strict=True))
+        held = ", ".join(
+            f"{h:.3g} of {v:.3g}" for v, h in zip(what.singular_values_, what.validation_values_, strict=True)
+        )
         return f"{np.count_nonzero(beyond)} of {len(beyond)} pairs beyond chance (19 shifts); held out {held}"
     words = trusted_words(trusted, constants, value)
     return f"{words}; {_named(np.flatnonzero(~trusted))} not" if 0 < found < count else words
@@ -103,19 +105,19 @@ def table_of(model: Any) -> list[list[str]]:
     if (residuals := getattr(model, "dynamic_residuals_", None)) is not None:
         bound = "" if model.moments_.operator.reversible else " at most"
         columns.append([f"residual of K{bound}", *(f"{low:.2g} to {high:.2g}" for low, high in residuals)])
-    if not np.isnan(model.held_out_).all():
-        columns.append(["held-out", *(f"{rounded(h, values):.6g}" for h in model.held_out_)])
+    if not np.isnan(model.validation_values_).all():
+        columns.append(["held-out", *(f"{rounded(h, values):.6g}" for h in model.validation_values_)])
     if modes is not None:
         above = ["yes" if i < modes.count else "" for i in range(len(values))]
         known = [f"{r:.2f}" if yes else "" for r, yes in zip(modes.pattern_correlations, modes.known, strict=True)]
         names = [f"{m[0] + 1}-{m[-1] + 1}" for m in (np.flatnonzero(modes.groups == g) for g in modes.groups)]
         mixed = [name if len(set(name.split("-"))) > 1 else "" for name in names]
         return [*columns, ["above noise", *above], ["mixed", *mixed], ["pattern known to", *known]]
-    if len(np.unique(model.groups_)) < len(values):
-        members = [np.flatnonzero(model.groups_ == group) for group in model.groups_]
+    if len(np.unique(model.multiplets_)) < len(values):
+        members = [np.flatnonzero(model.multiplets_ == group) for group in model.multiplets_]
         columns.append(["group", *(f"{m[0]}-{m[-1]}" if len(m) > 1 else "" for m in members)])
-    words = ["constant"] * model.constants_ + [
-        "yes" if trusted else "" for trusted in model.trusted_[model.constants_ :]
+    words = ["constant"] * model.n_constants_ + [
+        "yes" if trusted else "" for trusted in model.reliable_[model.n_constants_ :]
     ]
     return [*columns, ["trusted", *words]]
 

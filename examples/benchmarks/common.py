@@ -65,7 +65,7 @@ def settings_option(function: Callable[..., Any]) -> Callable[..., Any]:
     def parsed(context: click.Context, option: click.Parameter, texts: Sequence[str]) -> Settings:
         return {name: eval(value, {"dsp": dsp}) for name, _, value in (text.partition("=") for text in texts)}
 
-    text = 'a parameter of SpectralDecomposition: solver="dsp.solvers.Cut()"'
+    text = 'a parameter of SpectralDecomposition: solver="dsp.solvers.Truncated()"'
     return click.option("--set", "settings", multiple=True, metavar="NAME=EXPRESSION", callback=parsed, help=text)(
         function
     )

@@ -5,7 +5,7 @@ Measured: relative errors of the first ten nonzero eigenvalues (nine if 0 is one
 max, median: of the errors of a fit; the median over the seeds.
 cpu: CPU seconds of a fit, of all threads; the mean over the seeds.
 coverage: the share of the exact values within their 95 % intervals, `eigenvalue_errors_`.
-trusted: of the values with an error of at most .1, the share that is trusted (`trusted_`).
+trusted: of the values with an error of at most .1, the share that is trusted (`reliable_`).
 wrong: the number of trusted values with an error above .15.
 silent: the number of fits with an error above .15 and no warning.
 said: the classes of the warnings, each with its count over the seeds.
@@ -17,7 +17,7 @@ PYTHONPATH runs the script with the package of another checkout:
 
     PYTHONPATH=../before python examples/benchmarks/first_fit.py --processes 2 --json before.json
     python examples/benchmarks/first_fit.py --processes 2 --json now.json --against before.json
-    python examples/benchmarks/first_fit.py --problem square --n 2000 --set "solver=dsp.solvers.Cut()"
+    python examples/benchmarks/first_fit.py --problem square --n 2000 --set "solver=dsp.solvers.Truncated()"
 
 The problems are `FIRST_FIT` and `HARD` in `problems.py`; `spectra.py` computes their eigenvalues. Further sets are
 `FOLDED`, whose values are wrong at few rows and must not be trusted ("wrong" counts those that are), and `ROUNDED`:
@@ -51,7 +51,7 @@ def one_fit(name: str, n: int, seed: int, components: int, settings: Settings) -
     if done.model is not None:
         k = min(len(done.values), len(exact))
         low, high = done.model.eigenvalue_errors_[:k].T
-        inside[:k], trusted[:k] = (low <= exact[:k]) & (exact[:k] <= high), done.model.trusted_[:k]
+        inside[:k], trusted[:k] = (low <= exact[:k]) & (exact[:k] <= high), done.model.reliable_[:k]
     inside, trusted = inside[problem.zeros :], trusted[problem.zeros :]
     return {
         "problem": name,

@@ -106,7 +106,7 @@ def fits(device: Device, folder: Path, n: int, p: int, threads: int) -> Rows:
     rows: Rows = []
     basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(2.0), p, method="uniform", jitter=0.0)
     for where, count, workers in ((device.name, n, threads), ("cpu", max(n // 100, 1000), 2)):
-        path, solver = normal_zarr(folder, count, 3), dsp.solvers.Penalised(1.0)
+        path, solver = normal_zarr(folder, count, 3), dsp.solvers.Regularized(1.0)
         model = dsp.SpectralDecomposition(basis=basis, solver=solver, device=where, random_state=0)
         start = time.perf_counter()
         with dask.config.set(scheduler="threads", num_workers=workers):

@@ -149,8 +149,8 @@ def held(name: str, n: int, seed: int, settings: Settings) -> dict[str, Array]:
     found = {
         "timescale": within(model.timescale_errors_[0, :COUNTED], -1 / np.log(values)),
         "powers": within(ends, values[None] ** test.lags[:, None]),
-        "trusted": model.trusted_[some],
-        "wrong": model.trusted_[some] & (np.abs(model.eigenvalues_[some] - values) > 0.15 * values),
+        "trusted": model.reliable_[some],
+        "wrong": model.reliable_[some] & (np.abs(model.eigenvalues_[some] - values) > 0.15 * values),
     }
     cells, committor, time = truth(name)
     for lag in LAGS:

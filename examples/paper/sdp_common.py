@@ -13,7 +13,7 @@ from sklearn.metrics import normalized_mutual_info_score
 from threadpoolctl import threadpool_limits
 
 from daskspectral import DiffusionMap, SDPEmbedding
-from daskspectral.solvers import Ascent
+from daskspectral.solvers import BurerMonteiro
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))  # of the examples that are no paper's
 
@@ -30,7 +30,7 @@ def standardized(x: np.ndarray) -> np.ndarray:
 
 def sdp(x: np.ndarray, bandwidth: float, tolerance: float = 1e-8) -> SDPEmbedding:
     """The exact embedding; raises ValueError where it is not certified to the tolerance."""
-    model = SDPEmbedding(bandwidth, method="exact", solver=Ascent(tolerance=tolerance), random_state=0)
+    model = SDPEmbedding(bandwidth, method="exact", solver=BurerMonteiro(tolerance=tolerance), random_state=0)
     model.fit(x, progress=False)
     if not model.certificate_.optimal:
         raise ValueError(f"no certificate at bandwidth {bandwidth:g}: {model.certificate_}")

@@ -66,7 +66,7 @@ def test_functions_that_do_not_vanish_where_the_data_end() -> None:
         with pytest.raises(ValueError, match=message):
             model.set_params(basis=DirichletBasis(landmarks, boundary)).fit(INTERVAL[:5000])
     model.set_params(basis=DirichletBasis(landmarks, BoxBoundary([-0.05, -0.05], [np.pi + 0.05, np.pi + 0.05])))
-    with pytest.warns(dsp.TrustWarning, match="without rows"):
+    with pytest.warns(dsp.ReliabilityWarning, match="without rows"):
         model.fit(SQUARE[:1500])
     with pytest.raises(ValueError, match="networks"):
         DirichletBasis(dsp.basis.NeuralBasis(), ENDS)

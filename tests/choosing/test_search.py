@@ -9,11 +9,11 @@ from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.basis import FourierBasis, Landmarks, NormalizedRBF
-from daskspectral.errors import RankWarning, TrustWarning
+from daskspectral.errors import RankWarning, ReliabilityWarning
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.moments.trial import Trial
 from daskspectral.operators import Cross, Laplacian, Operator, Transfer
-from daskspectral.solvers import Penalised
+from daskspectral.solvers import Regularized
 from daskspectral.spectral import choice as sides
 from tests.common import doubtful
 
@@ -28,10 +28,10 @@ WALK = np.cumsum(RNG.standard_normal((300, 2)), axis=0) * 0.1
 def test_the_first_values_of_an_interval_are_right_in_any_unit() -> None:
     est = dsp.SpectralDecomposition(n_components=5, random_state=0).fit(1e-3 * LINE)
     np.testing.assert_allclose(1e-6 * est.eigenvalues_[1:], [1, 4, 9, 16], rtol=0.2)
-    best = est.choice_.chosen
+    best = est.search_results_.chosen
     assert best is not None
-    assert best.score == max(c.score for c in est.choice_.candidates if c.splits == best.splits)
-    assert est.kernel_.scale == pytest.approx(best.factor * est.choice_.median)
+    assert best.score == max(c.score for c in est.search_results_.candidates if c.splits == best.splits)
+    assert est.kernel_.scale == pytest.approx(best.factor * est.search_results_.median)
 
 
 CASES: list[tuple[Operator, Any, dict[str, Any]]] = [
@@ -47,12 +47,12 @@ def test_the_parameters_give_the_same_bits(operator: Operator, x: Any, changes: 
     rows = dsp.Rows(x, **changes)
     est = dsp.SpectralDecomposition(operator, n_components=4).fit(rows)
     est.save(tmp_path / "m.zarr")
-    choice = dsp.load(tmp_path / "m.zarr").choice_
-    assert set(choice.parameters) == set(est.get_params(deep=False))
-    again = dsp.SpectralDecomposition(**choice.parameters).fit(rows)
+    choice = dsp.load(tmp_path / "m.zarr").search_results_
+    assert set(choice.best_params) == set(est.get_params(deep=False))
+    again = dsp.SpectralDecomposition(**choice.best_params).fit(rows)
     np.testing.assert_array_equal(again.coefficients_, est.coefficients_)
-    assert len(again.choice_) == 0  # nothing was left to choose
-    assert str(choice) == str(est.choice_)
+    assert len(again.search_results_) == 0  # nothing was left to choose
+    assert str(choice) == str(est.search_results_)
 
 
 def test_candidates_that_do_not_converge_lose_and_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +64,7 @@ def test_candidates_that_do_not_converge_lose_and_are_named(monkeypatch: pytest.
         return judged(self, *arguments)
 
     monkeypatch.setattr(Trial, "judged", failed)
-    best, *others = dsp.SpectralDecomposition(n_components=4, random_state=0).fit(LINE).choice_.candidates
+    best, *others = dsp.SpectralDecomposition(n_components=4, random_state=0).fit(LINE).search_results_.candidates
     assert best.kernel.startswith("Gaussian")
     assert {c.why for c in others if c.kernel.startswith("Matern")} == {"rows are too alike"}
     failing.append(Gaussian)
@@ -81,7 +81,7 @@ def test_a_resumed_run_never_chooses_again(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(sides, "decide", lambda *arguments, **options: pytest.fail("it was chosen before"))
     second = fit()
     np.testing.assert_array_equal(second.coefficients_, first.coefficients_)
-    assert str(second.choice_) == str(first.choice_)
+    assert str(second.search_results_) == str(first.search_results_)
 
 
 @pytest.mark.filterwarnings("ignore::daskspectral.errors.RankWarning")
@@ -92,7 +92,7 @@ def test_defaults_work_on_few_rows(n: int) -> None:
     assert est.eigenvalues_[0] == 0
     assert (np.diff(est.eigenvalues_) >= 0).all()
     assert np.isnan(est.eigenvalue_errors_).all()
-    assert f"no error bars from {n} rows" in est.status_
+    assert f"no error bars from {n} rows" in est.message_
 
 
 @pytest.mark.filterwarnings("ignore::daskspectral.errors.RankWarning")
@@ -101,7 +101,7 @@ def test_defaults_work_on_few_rows(n: int) -> None:
 def test_landmarks_with_an_option_are_kept(given: dict[str, Any]) -> None:
     """Of trajectories cells are compared, too, if nothing is given."""
     model = dsp.SpectralDecomposition(Transfer(1), Landmarks(**given), n_components=2, random_state=0).fit(WALK)
-    found = model.choice_.parameters["basis"]
+    found = model.search_results_.best_params["basis"]
     assert isinstance(model.basis_, NormalizedRBF) or given
     assert isinstance(found, Landmarks) == bool(given)
     for name, value in given.items():
@@ -117,8 +117,8 @@ def test_the_choice_is_the_same_from_any_origin_and_in_any_unit(unit: float) -> 
     model = dsp.SpectralDecomposition(n_components=4, random_state=0)
     near, far = (clone(model).fit(points) for points in (x, (x + np.array([1.7e9, -3.0])) * unit))
     np.testing.assert_allclose(far.eigenvalues_ * unit**2, near.eigenvalues_, rtol=1e-6, atol=1e-9)
-    assert [c.kernel.partition("(")[0] for c in far.choice_.candidates] == [
-        c.kernel.partition("(")[0] for c in near.choice_.candidates
+    assert [c.kernel.partition("(")[0] for c in far.search_results_.candidates] == [
+        c.kernel.partition("(")[0] for c in near.search_results_.candidates
     ]
 
 
@@ -152,7 +152,7 @@ LEVELS = (np.pi / 3) ** 2 * np.array([1, 4, 9, 16, 25])
 def test_values_are_those_before_rounding(x: Any, wanted: Any, least: int) -> None:
     """They were 0, in intervals of width 0, and the more rows the nearer."""
     model = dsp.SpectralDecomposition(n_components=6, random_state=0)
-    with pytest.warns(TrustWarning, match=r"of 3000 rows only \d+ differ"):
+    with pytest.warns(ReliabilityWarning, match=r"of 3000 rows only \d+ differ"):
         model.fit(np.random.default_rng(1).permutation(x))
     assert model.eigenvalues_[1] == pytest.approx(wanted[0], rel=0.25)
     lower, upper = model.eigenvalue_errors_[1:].T
@@ -164,7 +164,7 @@ def test_landmarks_at_all_points_leave_rows_to_judge_by() -> None:
     model = dsp.SpectralDecomposition(basis=Landmarks(Gaussian(0.9), 100), n_components=6, random_state=0)
     with pytest.warns(RankWarning, match="only 31 of 100 landmarks"):
         model.fit(x)
-    assert model.trusted_.all()
+    assert model.reliable_.all()
     np.testing.assert_allclose(model.eigenvalues_[1:], LEVELS, rtol=0.08)
 
 
@@ -173,7 +173,7 @@ def test_landmarks_at_all_points_leave_rows_to_judge_by() -> None:
 
 def lattice(x: Any, **options: Any) -> dsp.SpectralDecomposition:
     basis = FourierBasis(kernel=Matern(1.5, 1.5), **options)
-    return dsp.SpectralDecomposition(basis=basis, solver=Penalised(1.0), n_components=3).fit(x)
+    return dsp.SpectralDecomposition(basis=basis, solver=Regularized(1.0), n_components=3).fit(x)
 
 
 def test_a_lattice_has_fewer_functions_than_a_quarter_of_the_rows() -> None:
@@ -184,9 +184,9 @@ def test_a_lattice_has_fewer_functions_than_a_quarter_of_the_rows() -> None:
 
 def test_rows_far_out_are_named_where_the_box_holds_them() -> None:
     x = np.random.default_rng(0).laplace(size=(2000, 2))
-    assert not any("outliers" in doubt for doubt in lattice(x, n_frequencies=6).doubts_)
+    assert not any("outliers" in doubt for doubt in lattice(x, n_frequencies=6).warnings_)
     x[::400] = 100.0
-    doubts = " ".join(lattice(x, n_frequencies=6).doubts_)
+    doubts = " ".join(lattice(x, n_frequencies=6).warnings_)
     assert all(f"outliers of column {axis}" in doubts for axis in (0, 1))
 
 
@@ -203,4 +203,4 @@ def test_a_slow_column_among_many_fast_ones_is_found() -> None:
     assert low > 5
     weights = model.patterns_.single[1] / x.std(axis=0)
     assert abs(weights[0]) > 3 * np.abs(weights[1:]).max()
-    assert "linear" in model.choice_.chosen.kernel
+    assert "linear" in model.search_results_.chosen.kernel

@@ -8,7 +8,7 @@ import pytest
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian, Matern
-from daskspectral.solvers import Cut, Penalised
+from daskspectral.solvers import Regularized, Truncated
 from tests.cli.common import done, store
 from tests.common import doubtful, written
 
@@ -20,14 +20,14 @@ FIT = "fit points.zarr --kernel gaussian:1 --landmarks 30 --components 4"
 def test_options_reach_the_estimator() -> None:
     x, numbers = np.random.default_rng(0).standard_normal((400, 3)), np.arange(400)
     store(points=x, weights=numbers.astype(float), labels=numbers % 4)
-    kernel, cut = Matern(2.5, "median") + Gaussian(2), Cut(1e-8, ridge=1e-6)
+    kernel, cut = Matern(2.5, "median") + Gaussian(2), Truncated(1e-8, ridge=1e-6)
     landmarks = Landmarks(kernel, 30, n_candidates=200, jitter=0.25, constant=False, drop_landmark_rows=True)
     line = (
         "fit points.zarr --kernel matern:2.5:median+gaussian:2 --landmarks 3e1 --components 4 --columns 0,2:3 "
         "--landmark-method kmeans++ --landmark-sample 200 --standardize --no-constant --weights weights.zarr "
         "--jitter 0.25 --exclude-landmarks --folds labels.zarr --seed 7 "
     )
-    for given, solver in (("--penalty 0.5", Penalised(0.5)), ("--solver cut --ridge 1e-6 --rtol 1e-8", cut)):
+    for given, solver in (("--penalty 0.5", Regularized(0.5)), ("--solver cut --ridge 1e-6 --rtol 1e-8", cut)):
         done(f"{line} {given} --out model.zarr --overwrite")
         model = dsp.load("model.zarr")
         settings: dict[str, Any] = {"n_components": 4, "solver": solver, "random_state": 7}

@@ -117,13 +117,13 @@ def test_the_columns_are_what_the_model_knows() -> None:
     titles, rows = table(summary_of(model).text())
     assert titles == ["i", "eigenvalue", "+-", "held-out", "group", "trusted"]
     np.testing.assert_allclose([float(row[1]) for row in rows], model.eigenvalues_, rtol=1e-5)
-    np.testing.assert_allclose([float(row[3]) for row in rows], model.held_out_, rtol=1e-5, atol=1e-9)
+    np.testing.assert_allclose([float(row[3]) for row in rows], model.validation_values_, rtol=1e-5, atol=1e-9)
     for i, row in enumerate(rows):
         value, ends = model.eigenvalues_[i], model.eigenvalue_errors_[i]
         shown = [float(part) for part in row[2].split()]
         halves = ends - value if len(shown) == 2 else [(ends[1] - ends[0]) / 2]
         np.testing.assert_allclose(shown, halves, rtol=0.06, atol=1e-12)
-        members = np.flatnonzero(model.groups_ == model.groups_[i])
+        members = np.flatnonzero(model.multiplets_ == model.multiplets_[i])
         assert row[4] == (f"{members[0]}-{members[-1]}" if len(members) > 1 else "")
-        assert row[5] == ("constant" if i < model.constants_ else "yes" if model.trusted_[i] else "")
+        assert row[5] == ("constant" if i < model.n_constants_ else "yes" if model.reliable_[i] else "")
     assert any(row[4] for row in rows)  # pi^2 times 0, 1, 1, 2, 4, 4, 5

@@ -58,9 +58,9 @@ INVARIANT = "invariant sphere.zarr quartic.zarr --manifold sphere --group permut
 CUBE = parse_group("permutations+signflips", 3)
 CASES: dict[str, tuple[Callable[[], Any], str, Any]] = {  # with an attribute, and points
     "embed arc.zarr --bandwidth 0.5 --method exact --columns 0:2 --seed 3 --tolerance 1e-6": (
-        lambda: dsp.SDPEmbedding(0.5, method="exact", solver=dsp.solvers.Ascent(tolerance=1e-6), random_state=3).fit(
-            dsp.Rows(ARC, columns=[0, 1])
-        ),
+        lambda: dsp.SDPEmbedding(
+            0.5, method="exact", solver=dsp.solvers.BurerMonteiro(tolerance=1e-6), random_state=3
+        ).fit(dsp.Rows(ARC, columns=[0, 1])),
         "spectrum_",
         ARC,
     ),
@@ -86,7 +86,7 @@ CASES: dict[str, tuple[Callable[[], Any], str, Any]] = {  # with an attribute, a
         SPHERE,
     ),
     "fit plane.zarr --lattice 4,3 --periods 0:6.25 --components 3 --penalty 1": (
-        lambda: spectral(FourierBasis((4, 3), periods=(6.25, None)), solver=dsp.solvers.Penalised(1.0)).fit(PLANE),
+        lambda: spectral(FourierBasis((4, 3), periods=(6.25, None)), solver=dsp.solvers.Regularized(1.0)).fit(PLANE),
         "eigenvalues_",
         PLANE,
     ),

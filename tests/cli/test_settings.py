@@ -167,7 +167,7 @@ def test_wrong_settings(text: str) -> None:
 def test_json_has_the_numbers_of_the_model(points: np.ndarray) -> None:
     found = facts(f"{FIT} --out m.zarr")
     model = dsp.load("m.zarr")
-    for name in ("eigenvalues", "eigenvalue_errors", "trusted", "constants"):
+    for name in ("eigenvalues", "eigenvalue_errors", "reliable", "n_constants"):
         np.testing.assert_array_equal(found[name], getattr(model, f"{name}_"))
     assert (found["rows"], found["rank"], found["model"]) == (200, model.rank_, "m.zarr")
     assert facts("info m.zarr").items() <= found.items()
@@ -175,7 +175,7 @@ def test_json_has_the_numbers_of_the_model(points: np.ndarray) -> None:
     transfer = f"{FIT} --operator transfer:1:eigen --folds none"
     found = facts(f"{transfer} --out t.zarr")
     assert np.shape(found["eigenvalues"]) == (4, 2)  # real and imaginary parts
-    assert {value for pair in found["held_out"] for value in np.ravel(pair)} == {None}
+    assert {value for pair in found["validation_values"] for value in np.ravel(pair)} == {None}
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of few rows

@@ -20,7 +20,7 @@ PROMISE = {"dtype": float, "meta": np.empty((0, 0))}
 
 def estimator() -> dsp.SpectralDecomposition:
     landmarks = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), points=X[:20])
-    return dsp.SpectralDecomposition(basis=landmarks, n_components=4, solver=dsp.solvers.Cut(), folds=None)
+    return dsp.SpectralDecomposition(basis=landmarks, n_components=4, solver=dsp.solvers.Truncated(), folds=None)
 
 
 def hidden(kind: Any = float) -> np.ma.MaskedArray:

@@ -223,7 +223,7 @@ def model(options: dict[str, Any]) -> dsp.SpectralDecomposition:
     if "fields" in options:
         basis = dsp.basis.Landmarks(dsp.kernels.Linear(), constant=True)
         common["n_components"] = 3
-        return dsp.SpectralDecomposition(SymmetricForm(weighted), basis, solver=dsp.solvers.Cut(), **common)
+        return dsp.SpectralDecomposition(SymmetricForm(weighted), basis, solver=dsp.solvers.Truncated(), **common)
     return dsp.SpectralDecomposition(Covariance(), **common)
 
 

@@ -20,7 +20,7 @@ from daskspectral.data.source import Source, open_source
 from daskspectral.data.stores import open_zarr
 from daskspectral.data.writing import refuse_input
 from daskspectral.moments import NUMBER
-from daskspectral.moments.folds import Coincidence
+from daskspectral.moments.folds import LandmarkMatcher
 
 N, D = 1000, 3
 X = np.random.default_rng(0).standard_normal((N, D))
@@ -104,7 +104,7 @@ def joined(taken: Batches) -> np.ndarray:
 def test_dropped_and_selected_rows(tmp_path: Path) -> None:
     source = open_source(write(tmp_path / "x.zarr"))
     some = np.array([0, 299, 300, 555, 999])
-    dropped = batches(source, dropped=Coincidence(X[some]))
+    dropped = batches(source, dropped=LandmarkMatcher(X[some]))
     np.testing.assert_array_equal(joined(dropped), np.delete(X, some, axis=0))
     assert (dropped.count, dropped.skipped) == (N - 5, 0)
     chosen = list(batches(source, selected=some))
@@ -121,7 +121,7 @@ def test_invalid_rows() -> None:
         assert list(stopped) == []
         assert stopped.bad is not None
         assert (stopped.bad.row, stopped.bad.reason) == (row, f"X holds {held}")
-    skipped = batches(source, on_invalid="skip", dropped=Coincidence(X[[3, 400]]))
+    skipped = batches(source, on_invalid="skip", dropped=LandmarkMatcher(X[[3, 400]]))
     np.testing.assert_array_equal(joined(skipped), np.delete(X, [3, 400, 401, 700], axis=0))
     assert (skipped.count, skipped.skipped) == (N - 4, 3)
     assert len(joined(batches(source, on_invalid="keep"))) == N

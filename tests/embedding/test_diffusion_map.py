@@ -20,7 +20,7 @@ from daskspectral.basis import Landmarks
 from daskspectral.data.source import open_source
 from daskspectral.embedding.bandwidth import chosen_bandwidth
 from daskspectral.embedding.diffusion_functions import joining_bandwidth
-from daskspectral.solvers import Ascent
+from daskspectral.solvers import BurerMonteiro
 from tests.common import doubtful
 from tests.embedding.moons import gaussian, gram_error, moons, wine
 
@@ -40,7 +40,7 @@ def make(bandwidth: float = 0.5, count: int = 120, **options: Any) -> dsp.Diffus
 
 @pytest.mark.parametrize("bandwidth", WINE)
 def test_wine(bandwidth: float) -> None:
-    with pytest.warns(dsp.TrustWarning, match="outliers") if bandwidth == 1.5 else nullcontext():
+    with pytest.warns(dsp.ReliabilityWarning, match="outliers") if bandwidth == 1.5 else nullcontext():
         found = make(bandwidth, n_components=6).fit(wine())
     np.testing.assert_allclose(found.spectrum_, WINE[bandwidth], rtol=0, atol=6e-9)
 
@@ -112,8 +112,8 @@ def test_bandwidths_beyond_the_data() -> None:
 Z = make_moons(200, noise=0.1, random_state=0)[0]
 MANY = Landmarks(n_landmarks=150, method="cholesky")
 ESTIMATORS: dict[str, Any] = {
-    "exact": dsp.SDPEmbedding(method="exact", solver=Ascent(tolerance=1e-6), random_state=0),
-    "lowrank": dsp.SDPEmbedding(method="lowrank", landmarks=MANY, solver=Ascent(tolerance=1e-6), random_state=0),
+    "exact": dsp.SDPEmbedding(method="exact", solver=BurerMonteiro(tolerance=1e-6), random_state=0),
+    "lowrank": dsp.SDPEmbedding(method="lowrank", landmarks=MANY, solver=BurerMonteiro(tolerance=1e-6), random_state=0),
     "diffusion": dsp.DiffusionMap(random_state=0),
     "diffusion, lowrank": dsp.DiffusionMap(method="lowrank", landmarks=MANY, random_state=0),
     "kernel embedding": dsp.KernelEmbedding(random_state=0),
@@ -194,9 +194,9 @@ def test_outliers_do_not_come_first(load: Any, count: int, least: float) -> None
     found = dsp.DiffusionMap(n_components=count - 1).fit(x)
     assert adjusted_rand_score(labels, KMeans(count, n_init=10, random_state=0).fit_predict(found.embedding_)) > least
     assert found.row_shares_.min() > 0.1
-    with pytest.warns(dsp.TrustWarning, match=r"coordinate . rests on . of") as caught:
+    with pytest.warns(dsp.ReliabilityWarning, match=r"coordinate . rests on . of") as caught:
         narrow = clone(found).set_params(bandwidth=1.2).fit(x)
-    assert str(caught[0].message) in narrow.doubts_[0]
+    assert str(caught[0].message) in narrow.warnings_[0]
     squares = narrow.embedding_**2
     np.testing.assert_allclose(narrow.row_shares_, squares.sum(axis=0) ** 2 / len(x) / np.sum(squares**2, axis=0))
 
@@ -231,11 +231,11 @@ def test_invalid_rows(name: str) -> None:
 def test_columns_of_unlike_spread_are_warned_of(name: str) -> None:
     """In the words of SpectralDecomposition, with a remedy that works."""
     raw, model = load_wine().data, ESTIMATORS[name]
-    with pytest.warns(dsp.TrustWarning, match="column 7") as found:
+    with pytest.warns(dsp.ReliabilityWarning, match="column 7") as found:
         clone(model).fit(raw)
     remedied = raw / raw.std(axis=0)
     if "standardize" in str(found[0].message):
         remedied = dsp.Rows(raw, standardize=True)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", dsp.TrustWarning)
+        warnings.simplefilter("error", dsp.ReliabilityWarning)
         clone(model).fit(remedied)

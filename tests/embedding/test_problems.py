@@ -11,7 +11,15 @@ import pytest
 
 from daskspectral.embedding.ascent import AscentProblem, Iterate, _two_loop, accelerated
 from daskspectral.embedding.certificate import certify_dense
-from daskspectral.embedding.problems import Deflated, ExactProblem, Frame, Largest, LowRankProblem, Prove, Pull
+from daskspectral.embedding.problems import (
+    CertificateTask,
+    Deflated,
+    ExactProblem,
+    Frame,
+    GradientTask,
+    Largest,
+    LowRankProblem,
+)
 from daskspectral.embedding.stages import _reduced, solve_accelerated, solve_power
 from tests.embedding.moons import Array, gaussian, normalised
 from tests.solve.common import moons, skew, spd
@@ -72,7 +80,7 @@ def low_case(own: bool = False) -> Case:
     f = np.array([(a - sigma * (sigma @ a) / (sigma @ sigma)) / np.sqrt(b) for a, b in zip(psi, m, strict=True)])
     given = np.random.default_rng(1).uniform(0.5, 2, 50) if own else None
     d = np.array([1 / b - b / m.sum() for b in m]) if given is None else given
-    pull, prove = Pull(frame.masses), Prove(frame.masses)
+    pull, prove = GradientTask(frame.masses), CertificateTask(frame.masses)
     problem = LowRankProblem(
         frame, lambda v: summed(pull, k, v, given, [7, 30]), lambda v: summed(prove, k, v, given, [20])
     )

@@ -19,8 +19,8 @@ from daskspectral.basis import Landmarks
 from daskspectral.embedding import fitting as choice
 from daskspectral.embedding import landmark_passes as embedding_passes
 from daskspectral.embedding.landmark_passes import Passes
-from daskspectral.errors import InvalidRowError, TrustWarning
-from daskspectral.solvers import Ascent
+from daskspectral.errors import InvalidRowError, ReliabilityWarning
+from daskspectral.solvers import BurerMonteiro
 from tests.common import doubtful, reference_arrays
 from tests.embedding.moons import abar_of, gap_of, gaussian, gram_error, moons, wine
 
@@ -63,7 +63,7 @@ WINE = {  # eigenvalues of B over the trace, objective, trace of B
 @pytest.mark.parametrize("bandwidth", WINE)
 def test_wine(bandwidth: float, reference: Mapping[str, Array]) -> None:
     x, (first, second, objective, trace) = wine(), WINE[bandwidth]
-    found = make(bandwidth, "exact", solver=Ascent(tolerance=1e-12)).fit(x)
+    found = make(bandwidth, "exact", solver=BurerMonteiro(tolerance=1e-12)).fit(x)
     assert found.rank_ == found.embedding_.shape[1] == 2
     assert found.certificate_.optimal
     assert found.certificate_.least_eigenvalue >= -1e-11
@@ -77,7 +77,7 @@ def test_wine(bandwidth: float, reference: Mapping[str, Array]) -> None:
     abar = abar_of(x, bandwidth)
     assert gap_of(abar, found.embedding_, np.diag(abar)) < 1e-10
     if bandwidth > 2:
-        power = make(bandwidth, "exact", solver=Ascent("power")).fit(x)
+        power = make(bandwidth, "exact", solver=BurerMonteiro("power")).fit(x)
         np.testing.assert_allclose(power.objective_, objective, rtol=1e-8)
         low = make(bandwidth, count=178).fit(x)  # every point a landmark
         assert low.certificate_.optimal
@@ -273,10 +273,10 @@ def test_methods_that_auto_takes(monkeypatch: pytest.MonkeyPatch, recwarn: pytes
     assert found.certificate_.approximation < 1e-3
     with pytest.raises(ValueError, match="exact"):
         make(0.7, "exact").fit(moons(3001))
-    solver = Ascent(tolerance=1e-6)
+    solver = BurerMonteiro(tolerance=1e-6)
     wide = make(1.5, "auto", "auto", solver=solver).fit(np.random.default_rng(0).normal(size=(200, 6)))
     assert wide.method_ == "exact"  # more than n / 5 landmarks would be needed
-    assert not [w for w in recwarn if issubclass(w.category, TrustWarning)]
+    assert not [w for w in recwarn if issubclass(w.category, ReliabilityWarning)]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -285,12 +285,14 @@ def test_points_far_from_every_row(method: str) -> None:
     z = np.concatenate([x[:4], [[1e3, 0.0]], [[-1e6, 1e6]]])
     found = make(0.7, method, 60, accuracy=1.0).fit(x)
     e = np.asarray(found.embedding_)
-    with pytest.warns(TrustWarning, match=r"2 of 6 rows have the direction of their nearest row: no row of the fit"):
+    with pytest.warns(
+        ReliabilityWarning, match=r"2 of 6 rows have the direction of their nearest row: no row of the fit"
+    ):
         after = found.transform(z)
     np.testing.assert_allclose(after[:4], e[:4], rtol=0, atol=1e-9)
     for row, point in zip(after[4:], z[4:], strict=True):
         near = e[np.argmin(np.sum((x - point) ** 2, axis=1))]
         np.testing.assert_allclose(row / np.linalg.norm(row), near / np.linalg.norm(near), atol=1e-9)
         np.testing.assert_allclose(row @ row, np.square(e).sum(axis=1).max(), rtol=1e-3)
-    with pytest.warns(TrustWarning, match=r"rows 0 to 6: 2 of 6 rows have the direction"):
+    with pytest.warns(ReliabilityWarning, match=r"rows 0 to 6: 2 of 6 rows have the direction"):
         np.testing.assert_array_equal(found.transform(da.from_array(z, chunks=(6, 2))).compute(), after)

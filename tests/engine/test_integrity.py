@@ -14,7 +14,7 @@ import zarr
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
 from daskspectral.data.frames import open_table
-from daskspectral.data.integrity import Snapshot
+from daskspectral.data.integrity import Manifest
 from daskspectral.data.readers import ZarrReader
 from daskspectral.data.source import Source, open_source
 from daskspectral.errors import PointError
@@ -24,7 +24,7 @@ from daskspectral.manifolds import Sphere
 from tests.common import doubtful
 from tests.engine.common import X, blocks, model
 
-COARSE = dsp.solvers.Ascent(tolerance=1e-1)
+COARSE = dsp.solvers.BurerMonteiro(tolerance=1e-1)
 EMBEDDING = dsp.SDPEmbedding(
     9.0, method="lowrank", landmarks=Landmarks(n_landmarks=10, method="cholesky"), solver=COARSE
 )
@@ -66,7 +66,7 @@ def test_a_file_that_is_rewritten_with_its_old_size_and_time_is_noticed(ending: 
         pq.write_table(pa.table(dict(zip("abc", rows.T, strict=False))), path, compression="none", use_dictionary=False)
         file = path
     reader = open_source(path).readers["x"] if ending == ".zarr" else open_table([str(path)]).reader()
-    snapshot, status, kept = Snapshot(Source({"x": reader})), file.stat(), file.read_bytes()
+    snapshot, status, kept = Manifest(Source({"x": reader})), file.stat(), file.read_bytes()
     file.write_bytes(kept[:100] + bytes(8) + kept[108:])
     os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
     with pytest.raises(OSError, match="changed during the run"):

@@ -26,7 +26,7 @@ from daskspectral.errors import InvalidRowError
 from daskspectral.forms import along, form, functional, gram, inner, partial
 from daskspectral.kernels import Gaussian
 from daskspectral.moments import Measure
-from daskspectral.moments.folds import Coincidence
+from daskspectral.moments.folds import LandmarkMatcher
 from tests.common import Scheduling, assert_close, assert_same_arrays
 from tests.engine.common import slow
 
@@ -120,7 +120,7 @@ def test_lowest_bad_row_whatever_finished_first(
 def test_rows_are_skipped_dropped_and_counted(kind: str) -> None:
     bad, dropped = [3, 640, 641, 1999], np.array([0, 99, 100, 1234])
     rows = Rows(KINDS[kind](broken(*bad)), on_invalid="skip")
-    total = run_of(rows, Coincidence(X[dropped])).reduce(count_task())
+    total = run_of(rows, LandmarkMatcher(X[dropped])).reduce(count_task())
     np.testing.assert_allclose(total.sums["sum"], np.delete(X, [*bad, *dropped], axis=0).sum(axis=0))
     assert (total.count, total.skipped, total.weight) == (N - 8, 4, N - 8)
 

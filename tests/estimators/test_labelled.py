@@ -37,7 +37,7 @@ def field(values: np.ndarray = VALUES) -> xr.DataArray:
 
 ESTIMATORS: dict[str, Any] = {
     "spectral": model(),
-    "sdp": dsp.SDPEmbedding(4.0, random_state=0, solver=dsp.solvers.Ascent(max_passes=500)),
+    "sdp": dsp.SDPEmbedding(4.0, random_state=0, solver=dsp.solvers.BurerMonteiro(max_passes=500)),
     "learned": dsp.KernelEmbedding(Matern(1.5, 3.0), regularization=1e-2),
 }
 

@@ -83,7 +83,7 @@ def outcome(
     more: dict[str, Any] = {"sample_weight": WEIGHT * (c or 1.0)} if weighted else {}
     rows = dsp.Rows(x[:ROWS], standardize=True) if standardize else x[:ROWS]
     model.fit(rows, *([y[:ROWS]] if "y" in fit else []), **more)
-    kinds = {doubt.partition(":")[0] for doubt in model.doubts_}
+    kinds = {doubt.partition(":")[0] for doubt in model.warnings_}
     found: dict[str, Any] = {"verdict": sorted(kinds - {"WeightWarning"})}  # of weights that are no frequencies
     if isinstance(model, dsp.SpectralClustering):
         found["values"] = model.predict(x[ROWS:])

@@ -20,7 +20,7 @@ from daskspectral.basis import FourierBasis, Landmarks
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.landmarks import METHODS
 from daskspectral.operators import Covariance, Transfer
-from daskspectral.solvers import Penalised
+from daskspectral.solvers import Regularized
 from tests.common import assert_same_bits, assert_same_moments, doubtful, reloaded
 from tests.estimators.common import GAUSSIAN, Array, N, X, hermite, make, model
 
@@ -72,7 +72,7 @@ def test_rows_that_are_computed_on_the_way_choose_what_stored_rows_in_the_same_c
     components = dsp.SpectralDecomposition(Covariance(), n_components=2).fit(x)
     computed = components.transform(da.from_array(x, chunks=(2, 3)))
     stored = da.from_array(np.asarray(computed), chunks=computed.chunks)
-    estimator = make(Transfer(1), Landmarks(Gaussian("auto"), 5), solver=Penalised(1.0), n_components=3)
+    estimator = make(Transfer(1), Landmarks(Gaussian("auto"), 5), solver=Regularized(1.0), n_components=3)
     assert_same_bits(*(clone(estimator).fit(z).moments_ for z in (computed, stored)))
 
 
@@ -84,10 +84,10 @@ def test_an_object_that_is_changed_in_place_changes_no_fitted_model() -> None:
     models.append(make(basis=Landmarks(Gaussian("auto"), 10)).fit(x))
     before = [str(model.kernel_) for model in models], models[0].transform(x[:5])
     kernel.set_params(scale=9.0)
-    models[2].choice_.parameters["basis"].kernel.set_params(scale=9.0)
+    models[2].search_results_.best_params["basis"].kernel.set_params(scale=9.0)
     assert [str(model.kernel_) for model in models] == before[0]
     assert_array_equal(models[0].transform(x[:5]), before[1])
-    assert str(models[1].choice_.parameters["basis"].kernel) == before[0][1]
+    assert str(models[1].search_results_.best_params["basis"].kernel) == before[0][1]
 
 
 def test_a_network_has_parameters() -> None:
@@ -123,7 +123,7 @@ def test_spectra_scale_with_powers_of_any_unit(unit: float) -> None:
     assert_allclose(found * unit**2, plain, rtol=1e-9, atol=1e-9)
     estimator, unit = dsp.SpectralDecomposition(Covariance(), n_components=3, folds="blocks"), unit**2
     plain, found = (clone(estimator).fit(u * x) for u in (1.0, unit))
-    for name in ("eigenvalues_", "standard_errors_", "held_out_"):
+    for name in ("eigenvalues_", "standard_errors_", "validation_values_"):
         assert_allclose(getattr(found, name) / unit / unit, getattr(plain, name), rtol=1e-12)
 
 

@@ -11,7 +11,7 @@ from daskspectral import embedding, invariance, regression, spectral
 from daskspectral.basis import Landmarks
 from daskspectral.estimators.base import Estimator
 from daskspectral.kernels import Gaussian
-from daskspectral.solvers import Ascent, Penalised
+from daskspectral.solvers import BurerMonteiro, Regularized
 from tests.common import doubtful
 
 # the checks fit 6 to 200 rows, of which these tell
@@ -22,10 +22,10 @@ pytestmark += [pytest.mark.filterwarnings("ignore:X .* feature names:UserWarning
 
 WIDE = Landmarks(Gaussian(2.0))
 SMALL: dict[str, dict[str, Any]] = {
-    "SpectralDecomposition": {"basis": WIDE, "solver": Penalised(1.0), "folds": None, "n_components": 2},
+    "SpectralDecomposition": {"basis": WIDE, "solver": Regularized(1.0), "folds": None, "n_components": 2},
     "SpectralClustering": {"n_clusters": 2},
     "HermiteRegressor": {"basis": WIDE, "alpha": 1e-3},
-    "SDPEmbedding": {"solver": Ascent(max_passes=50)},
+    "SDPEmbedding": {"solver": BurerMonteiro(max_passes=50)},
 }
 FEW = {"SpectralClustering": {"n_clusters": 3}}
 ROOMS = (spectral, regression, embedding, invariance)

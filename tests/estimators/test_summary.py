@@ -27,9 +27,9 @@ def renderings(model: dsp.SpectralDecomposition) -> list[str]:
 
 
 def test_a_value_that_is_doubted_is_named_in_every_rendering() -> None:
-    with pytest.warns(dsp.TrustWarning, match="half of the values are known no better"):
+    with pytest.warns(dsp.ReliabilityWarning, match="half of the values are known no better"):
         model = fitted(RNG.standard_normal((2500, 2)), 1.0)
-    assert model.trusted_.tolist() == [True, True, True, False, False, False]
+    assert model.reliable_.tolist() == [True, True, True, False, False, False]
     verdict = (
         "Of 5 eigenvalues beyond the constant, 2 are trusted; values 3 to 5 are not. The fit warns that the answer may "
         "be less than it seems."

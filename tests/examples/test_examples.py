@@ -42,7 +42,7 @@ AT_LEAST = {
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning", "ignore::daskspectral.errors.TrustWarning")
+@pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning", "ignore::daskspectral.errors.ReliabilityWarning")
 @pytest.mark.parametrize("name", SIZES)
 def test_an_example_keeps_its_bounds(name, tmp_path, monkeypatch):
     example, out = import_module(name), tmp_path / "out"

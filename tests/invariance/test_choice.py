@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 import daskspectral as dsp
-from daskspectral.errors import PointError, TrustWarning
+from daskspectral.errors import PointError, ReliabilityWarning
 from daskspectral.groups import Generated, Permutations, SignFlips
 from daskspectral.manifolds import Interval, Isometry, Product, Sphere
 from tests.common import doubtful
@@ -37,10 +37,10 @@ def test_rows_that_are_not_uniform_are_fitted_as_well_as_held_out_rows_say() -> 
 
 def test_rows_left_out_that_are_not_explained_are_told() -> None:
     x = S2.sample(400, rng())
-    with pytest.warns(TrustWarning, match="the constant, and predictions are the mean of y"):
+    with pytest.warns(ReliabilityWarning, match="the constant, and predictions are the mean of y"):
         dsp.InvariantRegressor(S2, n_eigenfunctions=3).fit(x, x[:, 0])
     skew = rng().normal(size=(1000, 2))
-    with pytest.warns(TrustWarning, match=r"explain nothing of rows that were left out \(R\^2 = -"):
+    with pytest.warns(ReliabilityWarning, match=r"explain nothing of rows that were left out \(R\^2 = -"):
         dsp.InvariantRegressor(n_eigenfunctions=500, alpha=1e-16).fit(skew, np.abs(skew[:, 0]) + skew[:, 1])
     model = dsp.InvariantRegressor(S2, Permutations(3)).fit(x, np.ones(400))  # nothing to explain, and no warning
     np.testing.assert_allclose(model.predict(x), 1, rtol=1e-14)
@@ -99,9 +99,13 @@ def test_rows_far_from_those_of_the_fit_are_counted() -> None:
     leverage, angle = model.leverage(NEW), np.degrees(np.arccos(NEW[:, 2]))
     assert (leverage[angle < 25] < 1).all()
     assert (leverage[angle > 75] > 1).all()
-    with pytest.warns(dsp.TrustWarning, match=rf"{np.count_nonzero(leverage > 1)} of 1000 rows .* gradients there are"):
+    with pytest.warns(
+        dsp.ReliabilityWarning, match=rf"{np.count_nonzero(leverage > 1)} of 1000 rows .* gradients there are"
+    ):
         model.predict_gradient(NEW)
-    with pytest.warns(dsp.TrustWarning, match=rf"{np.count_nonzero(leverage > 1)} of 1000 rows lie where the fit had"):
+    with pytest.warns(
+        dsp.ReliabilityWarning, match=rf"{np.count_nonzero(leverage > 1)} of 1000 rows lie where the fit had"
+    ):
         model.predict(NEW)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -170,7 +174,7 @@ def test_points_beyond_have_the_values_at_the_ends_and_are_counted(on_ranges: ds
     far = (np.maximum(TABLE.min(axis=0) - x, x - TABLE.max(axis=0)) / np.ptp(TABLE, axis=0)).max()
     wanted = rf"3 of 60 rows lie .* by more than 1% of its width \(the farthest by {far:.3g} times its width\)"
     at_ends = on_ranges.predict(np.clip(x, *on_ranges.manifold_.ends))
-    with pytest.warns(TrustWarning, match=wanted):
+    with pytest.warns(ReliabilityWarning, match=wanted):
         assert_array_equal(on_ranges.predict(da.from_array(x, chunks=(60, 3))).compute(), at_ends)
 
 
@@ -180,7 +184,7 @@ def test_a_named_interval_takes_points_to_its_ends_and_refuses_rows_of_the_fit()
     model = dsp.InvariantRegressor(manifold, n_eigenfunctions=30).fit(x, np.cos(x[:, 0]) + x[:, 1])
     ends, beyond = x[:10].copy(), x[:10].copy()
     ends[4, 0], beyond[4, 0] = 5, 5.2
-    with pytest.warns(TrustWarning, match="1 of 10 rows"):
+    with pytest.warns(ReliabilityWarning, match="1 of 10 rows"):
         assert_array_equal(model.predict(beyond), model.predict(ends))
     with pytest.raises(PointError, match="row 4 at distance"):
         model.fit(beyond, beyond[:, 0])

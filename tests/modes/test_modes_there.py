@@ -56,7 +56,7 @@ def test_modes_are_those_of_the_host(d: int, weighted: bool, method: str, cufinu
     lattice = FourierBasis({1: 20, 2: 4, 3: 2}[d], method=method, eps=1e-9, kernel=Matern(1.5, 0.5))
     operator = dsp.operators.Schroedinger() if weighted else dsp.operators.Laplacian()
     rows = dsp.Rows(x, fields={"potential": x[:, 0]} if weighted else None)
-    here = dsp.SpectralDecomposition(operator, lattice, n_components=4, solver=dsp.solvers.Penalised(1.0), folds=3)
+    here = dsp.SpectralDecomposition(operator, lattice, n_components=4, solver=dsp.solvers.Regularized(1.0), folds=3)
     there = clone(here).set_params(device="cuda").fit(rows)
     here.fit(rows)
     for name, values in here.moments_.arrays.items():

@@ -10,7 +10,7 @@ from daskspectral.moments.problem import GalerkinProblem
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Laplacian, Operator
 from daskspectral.passes.sums import measure_of
-from daskspectral.solvers import Cut
+from daskspectral.solvers import Truncated
 
 
 def moments_of(
@@ -46,4 +46,4 @@ def problem_of(
     moments: Moments, count: int, penalty: float | None = None, half: bool = False, **options: Any
 ) -> GalerkinProblem:
     """The problem of moments, in all directions that the data see where there is no penalty."""
-    return GalerkinProblem(moments, count, penalty, Cut(**({"min_support": 0.0} | options)), half)
+    return GalerkinProblem(moments, count, penalty, Truncated(**({"min_support": 0.0} | options)), half)

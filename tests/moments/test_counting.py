@@ -55,7 +55,7 @@ def test_the_unit_of_weights_does_not_decide_what_is_chosen() -> None:
     model = dsp.SpectralDecomposition(basis=Landmarks(Gaussian("auto"), 20), n_components=3, random_state=0)
     one, other = (clone(model).fit(X, sample_weight=unit * UNEVEN.clip(0.5, 2)) for unit in (10.0, 1e3))
     assert one.kernel_ == other.kernel_
-    assert other.choice_.candidates[0].penalty == pytest.approx(100 * one.choice_.candidates[0].penalty)
+    assert other.search_results_.candidates[0].penalty == pytest.approx(100 * one.search_results_.candidates[0].penalty)
     np.testing.assert_allclose(other.eigenvalues_, one.eigenvalues_, rtol=1e-6, atol=1e-9)
 
 

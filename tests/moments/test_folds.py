@@ -14,9 +14,9 @@ from daskspectral.moments import NUMBER, Folds, Moments
 from daskspectral.moments.folds import (
     FOLD,
     BlockedFolds,
-    Coincidence,
     Groups,
     LabelledFolds,
+    LandmarkMatcher,
     RandomFolds,
     distinct_rows,
     hashed,
@@ -69,7 +69,7 @@ def test_a_row_has_one_fold_whatever_the_batches(folds: int, start: int, lengths
     whole = rows(start, stop, **{FOLD: labels})
     for fold_rule, of_rows in wanted.items():
         np.testing.assert_array_equal(fold_rule.of(whole), of_rows)
-        for groups in (Groups(fold_rule), Groups(fold_rule, Coincidence(whole["x"][::5]))):
+        for groups in (Groups(fold_rule), Groups(fold_rule, LandmarkMatcher(whole["x"][::5]))):
             apart = groups.landmarks is not None
             assert groups.number == folds + apart
             expected = np.where((numbers - start) % 5 == 0, folds, of_rows) if apart else np.array(of_rows)
@@ -104,7 +104,7 @@ def test_coincidence_is_equality_of_whole_points(d: int, p: int, seed: int, whol
     x = (rng.integers(-2, 3, (200, d)) if whole else rng.standard_normal((200, d))).astype("f4" if single else "f8")
     landmarks = np.vstack([x[rng.choice(200, p)].astype(float), rng.standard_normal((2, d))])
     expected = (x[:, None] == landmarks).all(axis=2).any(axis=1)
-    np.testing.assert_array_equal(Coincidence(landmarks)(x), expected)
+    np.testing.assert_array_equal(LandmarkMatcher(landmarks)(x), expected)
 
 
 # sums by fold

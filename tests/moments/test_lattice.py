@@ -14,7 +14,7 @@ from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.lattice import ModeSystem
 from daskspectral.moments.solution import System, extrapolated
 from daskspectral.operators import Generator, Laplacian, PartialDerivative, Schroedinger
-from daskspectral.solvers import Cut, Penalised
+from daskspectral.solvers import Regularized, Truncated
 from tests.common import doubtful
 from tests.modes.common import waves
 from tests.moments.common import moments_of
@@ -44,7 +44,7 @@ OPERATORS = {
 
 
 def solving(penalty: float | None) -> Any:
-    return Cut(min_support=0) if penalty is None else Penalised(penalty)
+    return Truncated(min_support=0) if penalty is None else Regularized(penalty)
 
 
 def solved(moments: Any, penalty: float | None = 1.0, orders: Any = None) -> dict[str, Any]:
@@ -62,10 +62,10 @@ def test_reduction_is_exact(name: str, penalty: float | None) -> None:
     every = moments_of(functions, ROWS, FOLD, operator)
     wanted = System(every, penalty).solve(solving(penalty), 5)
     names = Attributes(operator.solver)
-    for key in (names.values, names.errors, "held_out_", "standard_errors_", "function_errors_"):
+    for key in (names.values, names.errors, "validation_values_", "standard_errors_", "function_errors_"):
         size = np.nanmax(np.abs(wanted[key]), initial=1e-300)
         np.testing.assert_allclose(found[key], wanted[key], rtol=0, atol=1e-6 * size, err_msg=key)
-    assert found["groups_"].tolist() == wanted["groups_"].tolist()
+    assert found["multiplets_"].tolist() == wanted["multiplets_"].tolist()
     for key in names.functions:
         u = waves(LATTICE, X[:50]).T @ found[key]
         v = waves(LATTICE, X[:50]).T @ (np.sqrt(functions.weights)[:, None] * wanted[key])
@@ -85,14 +85,16 @@ def test_lower_frequencies() -> None:
     moments, lower = moments_of(LATTICE, ROWS, FOLD), LATTICE.truncated((2, 3))
     found, small = solved(moments, orders=(2, 3)), solved(moments_of(lower, ROWS, FOLD))
     places = LATTICE.frequencies.places(lower.frequencies)
-    for name in ("eigenvalues_", "held_out_", "approximation_"):
+    for name in ("eigenvalues_", "validation_values_", "discretization_errors_"):
         np.testing.assert_allclose(found[name], small[name], rtol=1e-7, atol=1e-10)
     for name in ("coefficients_", "support_"):
         np.testing.assert_allclose(np.abs(found[name][places]), np.abs(small[name]), atol=1e-6)
         assert not np.delete(found[name], places, axis=0).any()
     whole, widths = solved(moments), [np.sqrt(n / 63) for n in (15, 35)]
     changes = [solved(moments, orders=few)["eigenvalues_"] - whole["eigenvalues_"] for few in ((1, 2), (2, 3))]
-    np.testing.assert_allclose(whole["approximation_"], extrapolated(widths, np.array(changes)), rtol=0.02, atol=1e-9)
+    np.testing.assert_allclose(
+        whole["discretization_errors_"], extrapolated(widths, np.array(changes)), rtol=0.02, atol=1e-9
+    )
     gram = moments.expanded().arrays["gram"]
     np.testing.assert_allclose(gram, (phi := waves(LATTICE, X)) * ROWS["weight"] @ phi.T, atol=1e-8)
 

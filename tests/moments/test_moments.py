@@ -16,7 +16,7 @@ from daskspectral.moments.problem import inverse_norm, roughness, trace
 from daskspectral.moments.solution import System, score_span
 from daskspectral.operators import Covariance, Cross, Generator, Laplacian, Operator, SymmetricForm, TangentPropagation
 from daskspectral.solve import NonNormal
-from daskspectral.solvers import Penalised
+from daskspectral.solvers import Regularized
 from tests.common import doubtful
 from tests.moments.common import moments_of, problem_of
 
@@ -131,12 +131,12 @@ def test_functions_that_rest_on_few_rows_are_left_out() -> None:
 def test_half_of_the_landmarks_tell_how_much_they_decide() -> None:
     """From 16 on: the change of values on rows held out."""
     whole, half, few = (
-        System(moments, 1.0).solve(Penalised(), 3)
+        System(moments, 1.0).solve(Regularized(), 3)
         for moments in (moments_of(with_constant(Gaussian(2.0), Y[:p]), ROWS, FOLD) for p in (16, 8, 15))
     )
-    wanted = np.abs(whole["held_out_"] - half["held_out_"])
-    np.testing.assert_allclose(whole["approximation_"], wanted, rtol=1e-5, atol=1e-9)
-    assert np.isnan(few["approximation_"]).all()
+    wanted = np.abs(whole["validation_values_"] - half["validation_values_"])
+    np.testing.assert_allclose(whole["discretization_errors_"], wanted, rtol=1e-5, atol=1e-9)
+    assert np.isnan(few["discretization_errors_"]).all()
 
 
 def test_functions_that_new_rows_do_not_tell_apart_have_no_score() -> None:

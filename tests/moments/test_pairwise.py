@@ -82,7 +82,7 @@ def test_variances_are_eigenvalues_of_the_pairwise_covariance(standardize: bool)
 def test_rows_without_gaps_give_what_they_give_without_the_option() -> None:
     x = np.nan_to_num(holed(), nan=1.0)
     model, plain = fitted(x), dsp.SpectralDecomposition(Covariance(), n_components=3).fit(x)
-    for name in ("eigenvalues_", "held_out_", "standard_errors_", "eigenvalue_errors_"):
+    for name in ("eigenvalues_", "validation_values_", "standard_errors_", "eigenvalue_errors_"):
         np.testing.assert_allclose(getattr(model, name), getattr(plain, name), rtol=1e-10)
     np.testing.assert_allclose(model.patterns_.maps, plain.patterns_.maps, rtol=0, atol=1e-11)
     np.testing.assert_allclose(
@@ -104,7 +104,7 @@ def test_held_out_values_are_products_about_means_of_the_other_folds() -> None:
                 both, here = (np.flatnonzero(~np.isnan(part[:, [i, j]]).any(axis=1)) for part in (others, own))
                 deviations = own[np.ix_(here, [i, j])] - others[np.ix_(both, [i, j])].mean(axis=0)
                 found += v[i] * v[j] * deviations.prod(axis=1).sum() / counts[i, j]
-    assert model.held_out_[0] == pytest.approx(found / norm, rel=1e-10)
+    assert model.validation_values_[0] == pytest.approx(found / norm, rel=1e-10)
 
 
 def test_transform_fits_what_is_present_by_least_squares() -> None:
@@ -126,7 +126,7 @@ def test_negative_eigenvalues_are_clipped_and_told() -> None:
     x = np.full((300, 3), np.nan)
     z = np.random.default_rng(0).standard_normal((300, 1))
     x[:100, [0, 1]], x[100:200, [1, 2]], x[200:, [0, 2]] = z[:100], z[100:200], [1, -1] * z[200:]
-    with pytest.warns(dsp.TrustWarning, match="negative"):
+    with pytest.warns(dsp.ReliabilityWarning, match="negative"):
         model = fitted(x, n_components=2)
     values = np.linalg.eigvalsh(pairwise(x, np.ones(300)))
     share = -values[values < 0].sum() / np.abs(values).sum()
@@ -150,7 +150,7 @@ def test_pairs_in_one_fold_alone_leave_no_error_bars() -> None:
     x[labels != 2, 3] = np.nan
     model = fitted(x, folds=labels)
     assert np.isnan(model.eigenvalue_errors_).all()
-    assert "common rows in one fold alone" in model.status_
+    assert "common rows in one fold alone" in model.message_
 
 
 def test_cross_correlates_pairwise() -> None:
@@ -178,7 +178,7 @@ def test_chunks_and_updates_do_not_matter() -> None:
     lazy = fitted(da.from_array(x, chunks=(70, 2)), folds=folds)
     np.testing.assert_allclose(lazy.eigenvalues_, whole.eigenvalues_, rtol=1e-12)
     part = fitted(x[:200], folds=folds[:200]).update(dsp.Rows(x, on_invalid="pairwise"), folds=folds)
-    np.testing.assert_allclose(part.held_out_, whole.held_out_, rtol=1e-10)
+    np.testing.assert_allclose(part.validation_values_, whole.validation_values_, rtol=1e-10)
     both = fitted(x[:200]).moments_ + fitted(x[200:]).moments_
     np.testing.assert_allclose(both.mean("gram"), whole.moments_.mean("gram"), rtol=1e-12)
 

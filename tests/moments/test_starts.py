@@ -48,7 +48,7 @@ def walks(jumps: Array, runs: int, length: int, seed: int, start: Any = None) ->
 
 
 def fit(operator: Transfer, x: Any, **options: Any) -> dsp.Koopman:
-    count, solver = 3 - operator.center, dsp.solvers.Cut()
+    count, solver = 3 - operator.center, dsp.solvers.Truncated()
     model = koopman(operator, CallableBasis(one_hot, d=1), n_components=count, solver=solver)
     return model.fit(x, **options)
 
@@ -74,8 +74,8 @@ def test_inner_products_of_both_ends_are_sums_over_pairs(operator: Transfer) -> 
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_starts_in_one_state_bias_the_values(operator: Transfer) -> None:
     model = fit(operator, walks(TWO, 400, 40, 1, [1, 0, 0]))
-    assert not model.trusted_[model.constants_ :].any()
-    value = getattr(model, Attributes(model.solver_).values)[model.constants_]
+    assert not model.reliable_[model.n_constants_ :].any()
+    value = getattr(model, Attributes(model.solver_).values)[model.n_constants_]
     assert -1 / np.log(value) < 0.9 * -1 / np.log(np.sort(np.linalg.eigvals(TWO).real)[1])
 
 
@@ -83,8 +83,8 @@ def test_starts_in_one_state_bias_the_values(operator: Transfer) -> None:
 @pytest.mark.parametrize(("runs", "length"), [(1, 8000), (20, 400), (400, 20)])
 def test_starts_in_equilibrium_do_not(operator: Transfer, runs: int, length: int) -> None:
     model = fit(operator, walks(TWO, runs, length, 2))
-    assert "equilibrium" not in str(model.doubts_)
-    assert model.trusted_[model.constants_]
+    assert "equilibrium" not in str(model.warnings_)
+    assert model.reliable_[model.n_constants_]
 
 
 @pytest.mark.one_in(3)
@@ -161,7 +161,7 @@ def test_runs_in_two_wells(operator: Transfer, starts: Array, length: int, trust
     for seed in range(2):
         model = koopman(operator, CELLS, n_components=3)
         model.fit(walks(double_well(3.6), 1000, length, seed, np.pad(starts, (0, 9 - len(starts)))))
-        assert model.trusted_[1] == trusted
+        assert model.reliable_[1] == trusted
 
 
 @pytest.mark.parametrize("operator", [*OPERATORS, Transfer(1, "eigen")])

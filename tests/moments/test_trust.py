@@ -13,7 +13,7 @@ import pytest
 import daskspectral as dsp
 from daskspectral.basis import LandmarkBasis, Landmarks, MonomialBasis
 from daskspectral.datasets import SAMPLES
-from daskspectral.errors import TrustWarning
+from daskspectral.errors import ReliabilityWarning
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.moments.intervals import Errors
 from daskspectral.moments.trust import Reliability
@@ -43,7 +43,7 @@ def spectrum(values: Any, rank: Any = 50) -> Solution:
 
 def told(match: str) -> Any:
     """A warning of so many words, or none at all."""
-    return pytest.warns(TrustWarning, match=match) if match else quiet()
+    return pytest.warns(ReliabilityWarning, match=match) if match else quiet()
 
 
 def solved(values: Any = (0.0, 1.0, 2.0, 4.0), **changes: Any) -> Reliability:
@@ -78,7 +78,7 @@ def test_doubts_of_values_and_of_landmarks() -> None:
 def test_linear_functions_are_complete_if_they_explain_all_columns(varying: int) -> None:
     x = RNG.standard_normal((300, varying)) @ RNG.standard_normal((varying, 30)) + 5
     model = dsp.SpectralDecomposition(Covariance(), Landmarks("linear", 20), n_components=3, random_state=0).fit(x)
-    assert np.isnan(model.approximation_).all() == (varying < 20)
+    assert np.isnan(model.discretization_errors_).all() == (varying < 20)
 
 
 def test_columns_of_unlike_units_are_the_cause_of_a_doubt() -> None:
@@ -108,9 +108,9 @@ def test_rows_in_time_are_trusted_by_folds_that_know_of_it() -> None:
     x = autoregression(4000, 0.98)
     model = dsp.SpectralDecomposition(Covariance(), n_components=1, random_state=0)
     with told("order of the rows"):
-        assert not model.fit(x).trusted_.any()
+        assert not model.fit(x).reliable_.any()
     with quiet():
-        assert model.set_params(folds="random").fit(x).trusted_.all()
+        assert model.set_params(folds="random").fit(x).reliable_.all()
 
 
 def test_the_first_doubt_is_told_and_points_at_the_line_of_the_user() -> None:
@@ -120,13 +120,13 @@ def test_the_first_doubt_is_told_and_points_at_the_line_of_the_user() -> None:
         solved(half=np.ones(4), approximation=np.ones(4), moments=landmarks),
         solved(reason="no error bars from 90 rows"),
     ):
-        with pytest.warns(TrustWarning) as caught:
+        with pytest.warns(ReliabilityWarning) as caught:
             found.advise()
         assert len(caught) == 1
     x = RNG.random((200, 1))
     estimator = dsp.SpectralDecomposition(basis=Landmarks(Matern(1.5, 1.0), 60), n_components=9, random_state=0)
     for call in (lambda: estimator.fit(x), lambda: estimator.fit_moments(estimator.moments_)):
-        with pytest.warns(TrustWarning) as caught:
+        with pytest.warns(ReliabilityWarning) as caught:
             call()
         assert (caught[0].filename, caught[0].lineno) == (__file__, inspect.getsourcelines(call)[1])
 
@@ -155,9 +155,9 @@ def roll(n: int, tightness: float = 6.0, width: float = 12.0, seed: int = 0) -> 
 def test_values_that_a_tight_roll_hides_are_not_trusted() -> None:
     """True are .053, .069, .121, .236; .065 is the first that functions of one scale find."""
     model = dsp.SpectralDecomposition(n_components=4, random_state=0)
-    with pytest.warns(TrustWarning, match="neighboring rows"):
+    with pytest.warns(ReliabilityWarning, match="neighboring rows"):
         model.fit(roll(2000))
-    assert not model.trusted_[1:].any()
+    assert not model.reliable_[1:].any()
     assert model.eigenvalues_[1] > 0.06
 
 
@@ -179,9 +179,9 @@ def test_functions_that_see_single_points_of_rounded_rows_are_not_trusted() -> N
     """Their values fall to 0 as the kernel narrows, and folds by number hold the same points."""
     x = np.random.default_rng(0).random((3000, 2)).round(1)
     model = dsp.SpectralDecomposition(basis=Landmarks(Gaussian(0.03), 100), n_components=6, random_state=0)
-    with pytest.warns(TrustWarning):
+    with pytest.warns(ReliabilityWarning):
         model.fit(x)
-    assert not model.trusted_[1:].any()
+    assert not model.reliable_[1:].any()
     assert model.eigenvalues_[1] < 1
 
 
@@ -192,7 +192,7 @@ def test_columns_of_unlike_units_on_either_side_come_before_the_order_of_the_row
     basis = Landmarks("gaussian:auto", 30)
     model = dsp.SpectralDecomposition(Cross(center=True), basis, n_components=2, random_state=0)
     for factors, side in (((1e3, 1), "column 1 to"), ((1, 1e3), "column 1 of y")):
-        with pytest.warns(TrustWarning):
+        with pytest.warns(ReliabilityWarning):
             model.fit((x * [factors[0], 1], y * [1, factors[1]]))
-        assert side in model.doubts_[0]
-        assert "order of the rows" in model.doubts_[1]
+        assert side in model.warnings_[0]
+        assert "order of the rows" in model.warnings_[1]

@@ -58,8 +58,8 @@ def test_a_trained_network_has_the_eigenvalues_of_a_strip_again_and_as_it_is() -
     x, exact = strip(4000), np.arange(4) ** 2 * (np.pi / 3) ** 2
     model = fitted(x, network={"steps": 400, "hidden": (32, 32)})
     np.testing.assert_allclose(model.eigenvalues_, exact, rtol=0.2, atol=1e-8)
-    np.testing.assert_allclose(model.held_out_, exact, rtol=0.2, atol=1e-8)
-    repeated = dsp.SpectralDecomposition(**model.choice_.parameters).fit(da.from_array(x, chunks=(300, 2)))
+    np.testing.assert_allclose(model.validation_values_, exact, rtol=0.2, atol=1e-8)
+    repeated = dsp.SpectralDecomposition(**model.search_results_.best_params).fit(da.from_array(x, chunks=(300, 2)))
     assert_close(repeated.eigenvalues_, model.eigenvalues_, 1e-9)
     known = dsp.SpectralDecomposition(basis=model.basis_.parts[-1], n_components=4).fit(x)
     assert_close(known.eigenvalues_, model.eigenvalues_, 1e-12)

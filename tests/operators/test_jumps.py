@@ -50,10 +50,10 @@ def test_a_dense_graph_by_hand_has_the_same_eigenvalues_and_functions(columns: i
     functions = model.transform(x)
     np.testing.assert_allclose((functions.T * w) @ functions / len(x), np.eye(5), rtol=0, atol=1e-11)
     np.testing.assert_allclose(functions, a @ model.coefficients_, rtol=0, atol=1e-12)
-    assert model.constants_ == 1
+    assert model.n_constants_ == 1
     apart = fitted(RNG.permutation(X * np.where(X[:, :1] > 2, 3, 1)), n_components=2)
     assert apart.eigenvalues_[1] < 1e-3
-    assert apart.trusted_.all()  # near 0, and known to a hundredth
+    assert apart.reliable_.all()  # near 0, and known to a hundredth
     assert (model.eigenvalue_errors_[1:, 0] <= model.eigenvalues_[1:]).all()
     score = model.score(x)
     assert np.isclose(score, -np.sum(1 / (1 - model.eigenvalues_) ** 2 - 1))

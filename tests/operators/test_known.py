@@ -11,7 +11,7 @@ from sklearn.decomposition import PCA, KernelPCA
 
 import daskspectral as dsp
 from daskspectral.basis import Basis, LandmarkBasis, MonomialBasis, RandomFourierFeatures
-from daskspectral.errors import TrustWarning
+from daskspectral.errors import ReliabilityWarning
 from daskspectral.kernels import Polynomial
 from daskspectral.moments import Measure
 from daskspectral.operators import Covariance, Generator, Operator
@@ -30,7 +30,7 @@ def correlated(n: int, d: int, seed: int = 0) -> np.ndarray:
 def test_without_a_kernel_it_is_principal_component_analysis(n: int, d: int) -> None:
     """With more columns than rows, too, where functions are directions of the rows."""
     x = correlated(n, d)
-    with pytest.warns(TrustWarning) if n < d else nullcontext():
+    with pytest.warns(ReliabilityWarning) if n < d else nullcontext():
         found = dsp.SpectralDecomposition(Covariance(), n_components=4, random_state=0).fit(x)
     wanted = PCA(4, svd_solver="full").fit(x)
     variances = wanted.explained_variance_ * (n - 1) / n
@@ -51,7 +51,7 @@ def test_with_a_kernel_it_is_kernel_pca() -> None:
 def test_the_score_is_the_variance_explained_about_the_means_of_the_fit() -> None:
     x, new = correlated(2000, 5, 1), correlated(3000, 5, 2) @ np.diag([1, 1, 1, 1, 1.2])
     found = dsp.SpectralDecomposition(Covariance(), n_components=2, random_state=0).fit(x)
-    assert_close(found.held_out_, found.eigenvalues_, 0.02)
+    assert_close(found.validation_values_, found.eigenvalues_, 0.02)
     explained = np.mean(PCA(2).fit(x).transform(new) ** 2, axis=0).sum()
     assert found.score(new) == pytest.approx(explained, rel=1e-9)
 

@@ -42,7 +42,7 @@ TWENTY = Landmarks(Matern(1.5, 0.5), 20, drop_landmark_rows=False)
 
 
 def make(operator: Laplacian, landmarks: Landmarks = TWENTY, n_components: int = 3) -> dsp.SpectralDecomposition:
-    solver = dsp.solvers.Cut()
+    solver = dsp.solvers.Truncated()
     return dsp.SpectralDecomposition(operator, landmarks, n_components=n_components, solver=solver, random_state=0)
 
 
@@ -120,7 +120,7 @@ NOISE = 0.01 * np.random.default_rng(1).standard_normal((2000, 1))
 
 def on(manifold: Manifold) -> dsp.SpectralDecomposition:
     landmarks = Landmarks(Gaussian(0.5), points=X[:20])
-    return dsp.SpectralDecomposition(Laplacian(manifold), landmarks, n_components=3, solver=dsp.solvers.Cut())
+    return dsp.SpectralDecomposition(Laplacian(manifold), landmarks, n_components=3, solver=dsp.solvers.Truncated())
 
 
 def test_the_distance_is_measured_as_a_weighted_sum() -> None:

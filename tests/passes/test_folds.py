@@ -22,7 +22,7 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
 from daskspectral.engine import plan as planning
-from daskspectral.errors import TrustWarning
+from daskspectral.errors import ReliabilityWarning
 from daskspectral.kernels import Exponential, Gaussian, Polynomial
 from daskspectral.moments import Moments
 from daskspectral.moments.folds import hashed
@@ -103,8 +103,8 @@ def test_copies_of_a_row_are_as_good_as_its_weight_and_warned_of(times: int, sta
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             model = make(basis, random_state=0, **options).fit(x)
-        assert all(issubclass(w.category, TrustWarning) for w in caught)
-        return [doubt for doubt in model.doubts_ if "rows are copies" in doubt]
+        assert all(issubclass(w.category, ReliabilityWarning) for w in caught)
+        return [doubt for doubt in model.warnings_ if "rows are copies" in doubt]
 
     copies = np.random.default_rng(0).permutation(np.repeat(x, times, axis=0))
     with warnings.catch_warnings(action="ignore"):
@@ -220,7 +220,7 @@ def test_landmarks_given_back_give_the_same_bits(
     monkeypatch.setattr(sides.Choice, "discretise", lambda *a, **k: kept.append(discretise(*a, **k)) or kept[-1])
     rows, landmarks = dsp.Rows(x, **changes), Landmarks(SMOOTH, 50, drop_landmark_rows=exclude)
     drawn = make(landmarks, random_state=1).fit(rows)
-    raw = kept[-1].selection.parameters["basis"].points
+    raw = kept[-1].selection.best_params["basis"].points
     assert (raw[:, None] == x).all(axis=2).any(axis=1).all()
     given = make(replace(landmarks, points=raw), random_state=1).fit(rows)
     assert given.moments_.landmark_rows == {None: "apart", True: "dropped", False: "kept"}[exclude]
@@ -250,7 +250,7 @@ def test_rows_alike_coincide_together_and_nine_tenths_of_the_rows_remain() -> No
 def test_independent_rows_that_are_sorted_are_said_to_be_so() -> None:
     x = X[np.argsort(X[:, 0])]
     model = make(folds="random").fit(x)
-    assert not any("order" in doubt for doubt in model.doubts_)
+    assert not any("order" in doubt for doubt in model.warnings_)
     more = np.concatenate([x, RNG.standard_normal((500, 2))])
     found = folds_of(model.update(more))
     assert found.rule == "random"

@@ -28,7 +28,7 @@ def test_a_fit(method: str) -> None:
     x = np.random.default_rng(0).uniform(0, 1, (200_000, 2))
     kernel = Matern(2.5, 0.5)
     basis = Landmarks(kernel, 100) if method == "landmarks" else FourierBasis(10, method=method, kernel=kernel)
-    here = dsp.SpectralDecomposition(basis=basis, solver=dsp.solvers.Penalised(1.0), random_state=0).fit(x)
+    here = dsp.SpectralDecomposition(basis=basis, solver=dsp.solvers.Regularized(1.0), random_state=0).fit(x)
     there = clone(here).set_params(device="cuda").fit(x)
     again = clone(there).fit(x)
     for name, values in here.moments_.arrays.items():

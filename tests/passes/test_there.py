@@ -11,7 +11,7 @@ from daskspectral.basis import FourierBasis, Landmarks
 from daskspectral.devices import Device
 from daskspectral.kernels import Gaussian, Matern, Periodic
 from daskspectral.solve import whitening
-from daskspectral.solvers import Cut, Penalised, Solving
+from daskspectral.solvers import Regularized, Solving, Truncated
 from tests.common import assert_close, doubtful
 
 ROWS, LANDMARKS = 1000, 40
@@ -78,7 +78,7 @@ def test_a_regression_is_the_same_on_a_device(basis: Any, stand_in: Device, gott
 
 
 @doubtful
-@pytest.mark.parametrize("solver", [Penalised(), Cut()], ids=str)
+@pytest.mark.parametrize("solver", [Regularized(), Truncated()], ids=str)
 def test_large_solutions_are_found_on_the_device(
     solver: Solving, stand_in: Device, gotten: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,11 +84,11 @@ def test_parameters_give_the_same_bits(case: str, gradients: bool) -> None:
     t, (options, rows) = T if gradients else None, CASES[case]
     model = dsp.HermiteRegressor(**options, random_state=3).fit(rows, Y, t)
     loaded = reloaded(model)
-    again = dsp.HermiteRegressor(**loaded.choice_.parameters).fit(rows, Y, t)
+    again = dsp.HermiteRegressor(**loaded.search_results_.best_params).fit(rows, Y, t)
     np.testing.assert_array_equal(again.coef_, model.coef_)
     assert again.alpha_ == model.alpha_
     assert isinstance(again.kernel_, Periodic) == (case == "periods")
-    assert str(loaded.choice_) == str(model.choice_)
+    assert str(loaded.search_results_) == str(model.search_results_)
     assert (loaded.cv_, loaded.cv_score_) == (model.cv_, model.cv_score_)
     np.testing.assert_array_equal(loaded.cv_curve_, model.cv_curve_)
     assert summary_of(loaded).text() == summary_of(model).text()

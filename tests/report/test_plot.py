@@ -128,11 +128,11 @@ def test_an_embedding_of_a_model_is_its_transform() -> None:
 
 def test_spectrum_has_intervals_held_out_values_and_trust() -> None:
     estimator = fitted(np.random.default_rng(1).random((1500, 1)), scale=0.2, n_components=8)
-    trusted = estimator.trusted_ = np.array([True, True, False, True, True, False, False, True])
+    trusted = estimator.reliable_ = np.array([True, True, False, True, True, False, False, True])
     axes = plot.spectrum(estimator)
     np.testing.assert_array_equal(drawn(axes, "trusted").get_ydata(), estimator.eigenvalues_[1:][trusted[1:]])
     np.testing.assert_array_equal(drawn(axes, "not trusted").get_ydata(), estimator.eigenvalues_[~trusted])
-    np.testing.assert_array_equal(drawn(axes, "held out").get_ydata(), estimator.held_out_[1:])
+    np.testing.assert_array_equal(drawn(axes, "held out").get_ydata(), estimator.validation_values_[1:])
     ends = np.concatenate([[s[:, 1] for s in c.get_segments()] for c in axes.collections])
     shown = np.concatenate([estimator.eigenvalue_errors_[1:][some[1:]] for some in (trusted, ~trusted)])
     np.testing.assert_allclose(ends, shown)
@@ -155,7 +155,7 @@ def test_the_free_energy_is_that_of_equilibrium() -> None:
             states.append(int(draw < 0.1) if states[-1] == 0 else int(draw < 0.7))
         paths.append(np.array(states, float)[:, None])
     basis = CallableBasis(lambda x: np.stack([x[:, 0] == 0, x[:, 0] == 1]).astype(float), d=1)
-    cut = dsp.solvers.Cut()
+    cut = dsp.solvers.Truncated()
     model = dsp.Koopman(1, method="eigen", basis=basis, solver=cut, n_components=2, random_state=0).fit(paths)
     line = plot.free_energy(model, paths, bins=2).lines[0]
     rows = np.concatenate(paths)

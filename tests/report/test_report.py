@@ -73,11 +73,11 @@ def test_others_show_scikit_learns_diagram() -> None:
 
 def test_the_page_has_the_numbers_of_the_model() -> None:
     estimator, X = map(copy, model("moons"))
-    estimator.trusted_ = np.array([True, True, False, True, False, True])
-    estimator.doubts_ = ["TrustWarning: 3 of 4 values are doubtful"]
+    estimator.reliable_ = np.array([True, True, False, True, False, True])
+    estimator.warnings_ = ["ReliabilityWarning: 3 of 4 values are doubtful"]
     words = Page(report.render(estimator, X, about="moons.zarr", settings="command: fit\nseed: 7")).words
-    values = [f"{value:.6g}" for value in (*estimator.eigenvalues_[1:], *estimator.held_out_[1:])]
-    values += [estimator.moments_.fingerprint, f"{estimator.choice_.chosen.score:.5g}", "seed: 7"]
+    values = [f"{value:.6g}" for value in (*estimator.eigenvalues_[1:], *estimator.validation_values_[1:])]
+    values += [estimator.moments_.fingerprint, f"{estimator.search_results_.chosen.score:.5g}", "seed: 7"]
     values += ["3 of 4 values are doubtful", "trusted3 of 5"]
     assert [text for text in values if text not in words] == []
     assert len(re.findall(r"λ[₀-₉] = [\d.]+ \(not trusted\)", words)) == 2

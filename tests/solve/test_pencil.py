@@ -1,4 +1,4 @@
-"""Penalised solutions: spans against dense pencils, and values without the penalty."""
+"""Regularized solutions: spans against dense pencils, and values without the penalty."""
 
 from __future__ import annotations
 

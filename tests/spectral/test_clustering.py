@@ -75,7 +75,7 @@ def test_real_tables_beside_k_means() -> None:
     np.testing.assert_array_equal(model.predict(x), model[-1].labels_)
     own = dsp.SpectralClustering(2, random_state=0).fit(dsp.Rows(x, standardize=True))
     assert adjusted_rand_score(own.labels_, model[-1].labels_) > 0.9
-    with pytest.warns(dsp.TrustWarning, match="standard deviations"):
+    with pytest.warns(dsp.ReliabilityWarning, match="standard deviations"):
         dsp.SpectralClustering(2, random_state=0).fit(x)
 
 
@@ -88,7 +88,7 @@ def test_the_number_of_clusters_follows_from_the_gap() -> None:
     values = model.eigenvalues_ + 3e-4
     np.testing.assert_allclose(ratios, values[1:-1] / values[2:], rtol=1e-6)
     assert (errors > 0).any()
-    with pytest.warns(dsp.TrustWarning, match="clear gap"):
+    with pytest.warns(dsp.ReliabilityWarning, match="clear gap"):
         fitted(np.random.default_rng(0).uniform(size=(400, 2)), "auto")
 
 

@@ -90,8 +90,8 @@ def test_rotated_components_are_the_parts_that_made_the_data() -> None:
     assert_close(found.explained_variance_ratio_, np.sum(own**2, axis=0) / X.var(axis=0).sum(), 1e-9)
     assert_close(found.inverse_transform(scores), model.inverse_transform(model.transform(X)), 1e-10)
     assert np.isnan(found.eigenvalue_errors_).all()
-    assert "3 components rotated" in found.status_
-    assert model.rotated(2).choice_.parameters["n_components"] == 2
+    assert "3 components rotated" in found.message_
+    assert model.rotated(2).search_results_.best_params["n_components"] == 2
     assert "No error bars after a rotation" in repr(found)
     assert model.eigenvalues_[0] > found.eigenvalues_[0]
 
@@ -107,7 +107,7 @@ def test_a_rotation_is_of_weighted_columns_and_is_saved() -> None:
     assert_close(maps, wanted.patterns_.maps / root, 1e-9)
     loaded = reloaded(found)
     assert_close(loaded.transform(field), found.transform(field), 1e-14)
-    assert loaded.status_ == found.status_
+    assert loaded.message_ == found.message_
     assert (loaded.rotation_ == found.rotation_).all()
 
 
@@ -192,7 +192,7 @@ def test_what_is_told_of_modes_above_red_noise() -> None:
         error = max((1 + a) / (1 - a) / 300, blocks.var(ddof=1) / 10) * values[i] * values[i + 1]
         assert found.separations[i] == pytest.approx((values[i] - values[i + 1]) / 2 / np.sqrt(error), rel=1e-6)
     assert (found.count, found.groups[:3].tolist()) == (3, [0, 1, 1])
-    assert found.known.tolist() == model.trusted_.tolist() == [True] * 3 + [False] * 2
+    assert found.known.tolist() == model.reliable_.tolist() == [True] * 3 + [False] * 2
     assert "3 of 5 modes above red noise; 1 separate, 2-3 mixed (read as a pair)" in repr(model)
     assert repr(reloaded(model)) == repr(model)
     with pytest.raises(ValueError, match="rotation"):

@@ -23,7 +23,7 @@ from tests.common import autoregression as ar
 from tests.common import doubtful, koopman, reloaded
 
 Array = NDArray[Any]
-CUT = dsp.solvers.Cut()
+CUT = dsp.solvers.Truncated()
 STATES = 4
 GENERATOR = np.array(
     [[-0.02, 0.0, 0.02, 0.0], [0.0, -0.04, 0.0, 0.04], [0.5, 0.01, -0.51, 0.0], [0.0, 0.5, 0.01, -0.51]]
@@ -92,7 +92,7 @@ def test_a_reversible_operator_is_solved_from_symmetrised_sums() -> None:
     exact = np.sort(np.linalg.eigvals(counts / counts.sum(axis=1, keepdims=True)).real)[::-1]
     np.testing.assert_allclose(model.eigenvalues_, exact, atol=1e-12)
     assert model.eigenvalues_[0] == 1
-    assert model.constants_ == 1
+    assert model.n_constants_ == 1
     assert (model.eigenvalue_errors_[:, 0] <= model.eigenvalues_).all()
     assert (model.eigenvalues_ <= model.eigenvalue_errors_[:, 1]).all()
 
@@ -151,7 +151,7 @@ def test_residuals_of_an_autoregressive_process(basis: str, least: float, most: 
     assert (exact[1:] - 0.02 <= high[1:]).all()
     assert (exact[1:] >= least).all()
     assert (exact[1:] <= most).all()
-    assert model.trusted_[1] == (basis == "monomials")
+    assert model.reliable_[1] == (basis == "monomials")
 
 
 # -- timescales and the Chapman-Kolmogorov test ------------------------------------------------------------------------
@@ -351,11 +351,11 @@ def linear(operator: Transfer, x: Any) -> dsp.Koopman:
 @pytest.mark.parametrize("columns", [[0], [0, 1, 2]])
 def test_a_part_of_the_state_is_not_trusted_alone(columns: list[int], operator: Transfer, noise: float) -> None:
     x = springs(5000, noise)
-    with pytest.warns(dsp.TrustWarning, match="Give delays"):
+    with pytest.warns(dsp.ReliabilityWarning, match="Give delays"):
         part = linear(operator, x[:, columns])
-    assert not part.trusted_[1:].any()
+    assert not part.reliable_[1:].any()
     whole = linear(operator, [x[:3000], x[3000:]])
-    assert whole.trusted_.all()
+    assert whole.reliable_.all()
     frequencies = np.unique(np.abs(np.angle(whole.eigenvalues_)).round(2))[1:] / (0.1 * operator.first_lag)
     np.testing.assert_allclose(frequencies, [0.445, 1.247, 1.802], atol=0.06)
 
@@ -398,7 +398,7 @@ def system(kind: str) -> Array:
 
 
 @pytest.mark.one_in(10)
-@pytest.mark.filterwarnings("ignore::daskspectral.errors.TrustWarning", "ignore::daskspectral.errors.RankWarning")
+@pytest.mark.filterwarnings("ignore::daskspectral.errors.ReliabilityWarning", "ignore::daskspectral.errors.RankWarning")
 @pytest.mark.parametrize("cells", [False, True], ids=["monomials", "cells"])
 @pytest.mark.parametrize("operator", OPERATORS, ids=str)
 @pytest.mark.parametrize("kind", ["random walk", "of period two", "white", "turning"])
@@ -449,7 +449,7 @@ def of_paths() -> dsp.Koopman:
     return koopman(Transfer((3, 6), reversible=True), MonomialBasis(1, 3), n_components=3).fit(PATHS)
 
 
-@pytest.mark.filterwarnings("ignore::daskspectral.TrustWarning")
+@pytest.mark.filterwarnings("ignore::daskspectral.ReliabilityWarning")
 @pytest.mark.parametrize("kind", ["numpy", "Rows", "xarray", "dask"])
 @pytest.mark.parametrize("method", OF_ROWS)
 def test_a_list_of_trajectories_has_a_list_of_values(of_paths: dsp.Koopman, method: str, kind: str) -> None:

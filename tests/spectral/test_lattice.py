@@ -13,10 +13,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 import daskspectral as dsp
 from daskspectral import operators as op
 from daskspectral.basis import FourierBasis
-from daskspectral.errors import TrustWarning
+from daskspectral.errors import ReliabilityWarning
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.manifolds import PeriodicBox, Sphere
-from daskspectral.solvers import Cut, Penalised
+from daskspectral.solvers import Regularized, Truncated
 from tests.common import assert_close, doubtful
 
 RNG = np.random.default_rng(5)
@@ -34,7 +34,7 @@ STRETCHED = np.sort([a * a + 4 * b * b for a in range(6) for b in range(4)])
 
 def make(operator: op.Operator | None = None, basis: Any = SMALL, **options: Any) -> dsp.SpectralDecomposition:
     """A small fit of a given prior."""
-    given: dict[str, Any] = {"solver": Penalised(1.0), "n_components": 5, "random_state": 0}
+    given: dict[str, Any] = {"solver": Regularized(1.0), "n_components": 5, "random_state": 0}
     return dsp.SpectralDecomposition(operator, basis, **given | options)
 
 
@@ -83,12 +83,14 @@ NARROW = FourierBasis(5, kernel=Gaussian("auto"))
 
 @pytest.mark.one_in(3)
 @doubtful
-@pytest.mark.parametrize("changes", [{"basis": NARROW}, {"basis": SMALL, "solver": Cut()}, {"basis": None}], ids=str)
+@pytest.mark.parametrize(
+    "changes", [{"basis": NARROW}, {"basis": SMALL, "solver": Truncated()}, {"basis": None}], ids=str
+)
 def test_other_solutions_of_the_same_moments(changes: dict[str, Any], fitted: dsp.SpectralDecomposition) -> None:
     basis = changes["basis"] or FourierBasis(5)
     found, wanted = make(**changes).fit_moments(fitted.moments_), make(**changes | {"basis": basis}).fit(X)
     assert_array_equal(found.eigenvalues_, wanted.eigenvalues_)
-    assert_array_equal(found.held_out_, wanted.held_out_)
+    assert_array_equal(found.validation_values_, wanted.validation_values_)
 
 
 # the box
@@ -112,7 +114,7 @@ def test_far_outliers_are_cut_with_a_warning() -> None:
     normal = NORMAL[:8000]
     x = np.concatenate([normal, np.random.default_rng(1).uniform(-150, 150, (8, 2))])
     options: dict[str, Any] = {"basis": FourierBasis(8, kernel=Gaussian(2.0)), "n_components": 4}
-    with pytest.warns(TrustWarning, match="smaller interval"):
+    with pytest.warns(ReliabilityWarning, match="smaller interval"):
         model = make(**options).fit(x)
     assert len(x) - model.moments_.count <= 12
     np.testing.assert_allclose(model.eigenvalues_, make(**options).fit(normal).eigenvalues_, rtol=0.03, atol=1e-9)
@@ -136,14 +138,14 @@ def test_the_change_by_more_frequencies_is_that_of_more_frequencies() -> None:
     model = dsp.SpectralDecomposition(basis=FourierBasis(n_frequencies=8), n_components=6, random_state=0)
     with warnings.catch_warnings(action="error"):
         model.fit(x)
-    assert model.trusted_.all()
-    assert (model.approximation_[1:] < 0.05 * model.eigenvalues_[1:]).all()
+    assert model.reliable_.all()
+    assert (model.discretization_errors_[1:] < 0.05 * model.eigenvalues_[1:]).all()
 
 
 @doubtful
 def test_values_that_fewer_frequencies_do_not_have_are_not_trusted() -> None:
     x = 3 * np.random.default_rng(0).random((3000, 1))
     model = dsp.SpectralDecomposition(basis=FourierBasis(n_frequencies=4), n_components=8, random_state=0).fit(x)
-    assert model.trusted_[:4].all()
-    assert not model.trusted_[6:].any()
+    assert model.reliable_[:4].all()
+    assert not model.reliable_[6:].any()
     assert abs(model.eigenvalues_[7] / (7 * np.pi / 3) ** 2 - 1) > 0.3

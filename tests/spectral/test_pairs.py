@@ -37,7 +37,7 @@ def whitened(x: Array, weight: Array) -> tuple[Array, Array]:
 
 
 def test_canonical_correlations_of_fields_are_cosines_between_the_spans_of_their_columns() -> None:
-    model = dsp.CCA(3, solver=dsp.solvers.Cut()).fit(X, Y, sample_weight=WEIGHT)
+    model = dsp.CCA(3, solver=dsp.solvers.Truncated()).fit(X, Y, sample_weight=WEIGHT)
     u, values, vt = np.linalg.svd(whitened(X, WEIGHT)[0].T @ whitened(Y, WEIGHT)[0])
     assert_close(model.singular_values_, values[:3], 1e-9)
     for side, data, turn in ((None, X, u), ("right", Y, vt.T)):
@@ -45,7 +45,7 @@ def test_canonical_correlations_of_fields_are_cosines_between_the_spans_of_their
         wanted = whitened(data, WEIGHT)[0] @ turn[:, :3] / np.sqrt(WEIGHT / WEIGHT.sum())[:, None]
         signs = np.sign(np.sum(scores * wanted, axis=0))
         assert_close(scores, wanted * signs, 1e-7)
-    assert (model.held_out_ < model.singular_values_).all()
+    assert (model.validation_values_ < model.singular_values_).all()
 
 
 @pytest.mark.parametrize("rows", [400, 5])
@@ -82,7 +82,7 @@ def test_covariances_are_held_out_by_folds() -> None:
         u, s, vt = np.linalg.svd((X[others] - means[0]).T @ (Y[others] - means[1]) / others.sum())
         form += ((X[own] - means[0]) @ u[:, 0]) @ ((Y[own] - means[1]) @ vt[0]) / 400
         fitted.append(s[0])
-    assert model.held_out_[0] == pytest.approx(form, rel=1e-9)
+    assert model.validation_values_[0] == pytest.approx(form, rel=1e-9)
     deviations = np.array(fitted) - np.mean(fitted)
     assert model.standard_errors_[0] == pytest.approx(np.sqrt(4 / 5 * np.sum(deviations**2)), rel=0.01)
     assert (model.function_errors_ > 0).all()
@@ -104,13 +104,13 @@ def test_pairs_of_fields_have_labels_and_are_saved(kind: Any) -> None:
         np.testing.assert_allclose(score.std(axis=1), 1, rtol=1e-6)
         wanted = score @ (data - data.mean(axis=0)) / len(data)
         np.testing.assert_allclose(found[f"components{number}"].values.reshape(2, -1), wanted, rtol=1e-6, atol=1e-9)
-    np.testing.assert_array_equal(found[f"{name}_held_out"], model.held_out_)
+    np.testing.assert_array_equal(found[f"{name}_held_out"], model.validation_values_)
     assert (found[f"{name}_lower"] <= found[name]).all()
     if kind is dsp.MCA:
         centered = [about_means(z, np.ones(400)) for z in (X, Y)]
         values = np.linalg.svd(centered[0].T @ centered[1], compute_uv=False)
         assert_close(found.squared_covariance_fraction.values, (values**2 / np.sum(values**2))[:2], 1e-9)
-    repeated = kind(**model.choice_.parameters).fit(x, y)
+    repeated = kind(**model.search_results_.best_params).fit(x, y)
     np.testing.assert_array_equal(repeated.singular_values_, model.singular_values_)
 
 
@@ -153,14 +153,14 @@ def test_pairs_are_beyond_chance_if_something_is_shared(kind: Any) -> None:
 def test_wide_fields_are_reduced_to_their_components_first() -> None:
     """Correlations are those of the scores that keep 80 % of the variances."""
     x, y = wide(0.9)
-    model = dsp.CCA(2, folds="blocks", solver=dsp.solvers.Cut()).fit(x, y)
+    model = dsp.CCA(2, folds="blocks", solver=dsp.solvers.Truncated()).fit(x, y)
     scores = []
     for data in (x, y):
         u, s, _ = np.linalg.svd(data - data.mean(axis=0), full_matrices=False)
         scores.append(u[:, : 1 + int(np.searchsorted(np.cumsum(s**2) / np.sum(s**2), 0.8))])
     assert_close(model.singular_values_, np.linalg.svd(scores[0].T @ scores[1])[1][:2], 1e-8)
     assert (model.moments_.basis.size, model.moments_.right_basis.size) == tuple(u.shape[1] for u in scores)
-    two = dsp.CCA(2, n_pca=2, folds=None, solver=dsp.solvers.Cut()).fit(x, y)
+    two = dsp.CCA(2, n_pca=2, folds=None, solver=dsp.solvers.Truncated()).fit(x, y)
     assert_close(two.singular_values_, np.linalg.svd(scores[0][:, :2].T @ scores[1][:, :2])[1], 1e-8)
     for wrong in (0, -0.5, 1.5, "all", True):
         with pytest.raises(ValueError, match="n_pca"):

@@ -188,7 +188,7 @@ def test_each_set_of_a_generator_has_rows() -> None:
     assert est.first_passage(x, BOX(3, 5)).passage_time(x[:2])[1, 0] == 0
 
 
-@pytest.mark.filterwarnings("ignore::daskspectral.TrustWarning")
+@pytest.mark.filterwarnings("ignore::daskspectral.ReliabilityWarning")
 @pytest.mark.parametrize("generator", [False, True])
 def test_far_rows_are_told(generator: bool) -> None:
     x, basis = autoregression(1000), dsp.basis.Landmarks(dsp.kernels.Gaussian(0.5), 15)
@@ -255,7 +255,7 @@ def test_a_committor_is_a_chance_and_a_time_is_not_negative() -> None:
     path = 2.5 * autoregression(4000, 0.98)[:, 0]
     est = koopman(dsp.operators.Transfer(1), dsp.basis.MonomialBasis(1, 1), n_components=2)
     est.fit(path[:, None])
-    with pytest.warns(dsp.TrustWarning):
+    with pytest.warns(dsp.ReliabilityWarning):
         found = est.first_passage(
             path[:, None], lambda x: np.abs(x[:, 0] + 1) < 0.3, lambda x: np.abs(x[:, 0] - 1) < 0.3
         )

@@ -67,7 +67,7 @@ def test_coupled_angles_have_the_values_of_their_diffusion() -> None:
     inside, error = within(koopman.singular_values_, koopman.singular_value_errors_, exact)
     assert inside.all()
     assert error.max() < 0.005
-    assert koopman.trusted_.all()
+    assert koopman.reliable_.all()
     pairs = make(TORUS, Cross(), right_basis=TORUS, n_components=9, folds="blocks").fit((x[:-1], x[1:]))
     np.testing.assert_allclose(pairs.singular_values_, koopman.singular_values_, rtol=2e-3)
     complex_ = make(TORUS, Transfer(1, "eigen"), n_components=9).fit(x).eigenvalues_

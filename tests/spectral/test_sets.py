@@ -186,7 +186,7 @@ def test_three_wells_are_three_sets(wells: Any, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_more_sets_than_wells_are_told(wells: Any) -> None:
     model, paths = wells
-    with pytest.warns(dsp.TrustWarning, match="bear out 3 sets"):
+    with pytest.warns(dsp.ReliabilityWarning, match="bear out 3 sets"):
         sets = model.metastable_sets(4, paths)
     assert sets.borne_out == 3
 
@@ -213,7 +213,7 @@ def test_sets_of_a_generator_have_rates_in_its_time(operator: Any, given: bool) 
     assert chances[0].argmax() != chances[1].argmax()
 
 
-@pytest.mark.filterwarnings("ignore::daskspectral.TrustWarning")
+@pytest.mark.filterwarnings("ignore::daskspectral.ReliabilityWarning")
 def test_sets_are_of_processes() -> None:
     x = np.random.default_rng(0).standard_normal((300, 3))
     for operator in (Covariance(), Transfer(1)):

@@ -17,7 +17,7 @@ from daskspectral.basis import LandmarkBasis, Landmarks
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Polynomial
 from daskspectral.manifolds import Sphere
 from daskspectral.operators import Laplacian
-from daskspectral.solvers import Cut
+from daskspectral.solvers import Truncated
 from tests.common import assert_same_moments, doubtful, reference_arrays, written
 from tests.estimators.common import CONTAINERS, Array, N, X, as_chunked, as_dask, as_numpy, as_path, as_xarray, make
 
@@ -47,7 +47,7 @@ def test_sphere(d: int, degree: int, largest: float) -> None:
 def test_small_bandwidth_has_no_spurious_small_eigenvalues() -> None:
     x = np.random.default_rng(0).standard_normal((10_000, 5))
     model = make(basis=Landmarks(Gaussian(0.3), 150, method="uniform"))
-    cut = clone(model).set_params(basis__drop_landmark_rows=True, solver=Cut(min_support=10.0))
+    cut = clone(model).set_params(basis__drop_landmark_rows=True, solver=Truncated(min_support=10.0))
     with pytest.warns(RankWarning, match="basis functions rest on fewer than"):
         assert (cut.fit(x).eigenvalues_[1:] >= 10).all()
     # with all rows and all functions: a cut alone leaves 13 values below 0.5, and 1 is the first true one

@@ -105,7 +105,7 @@ def test_the_constant_of_a_propagator_is_known_as_one() -> None:
     basis = dsp.basis.TrigonometricBasis((10.0,), 3)
     for operator, constants in ((Transfer(1), 1), (Transfer(1, "eigen"), 1), (Transfer(1, center=True), 0)):
         model = koopman(operator, basis=basis, n_components=3).fit(walk)
-        assert model.constants_ == constants
+        assert model.n_constants_ == constants
         assert model.to_xarray()["constant"].to_numpy().tolist() == [constants == 1, False, False]
         assert len(model.timescales_[0]) == 3 - constants
 

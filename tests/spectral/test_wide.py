@@ -33,9 +33,16 @@ GRID = {"lat": np.linspace(-80, 80, 10), "lon": np.arange(17.0)}
 FIELD = xr.DataArray(X.reshape(N, 10, 17), {"time": np.arange(N), **GRID}, ("time", "lat", "lon"), name="t")
 HOLES = X.copy()
 HOLES[3, 5] = HOLES[70] = np.nan
-ERRORS = ("eigenvalue_errors_", "standard_errors_", "held_out_", "groups_", "function_errors_", "trusted_")
+ERRORS = (
+    "eigenvalue_errors_",
+    "standard_errors_",
+    "validation_values_",
+    "multiplets_",
+    "function_errors_",
+    "reliable_",
+)
 
-pytestmark = pytest.mark.filterwarnings("ignore::daskspectral.TrustWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::daskspectral.ReliabilityWarning")
 
 
 def components(basis: Any = None, **params: Any) -> Any:
@@ -75,7 +82,7 @@ def test_the_rows_give_what_all_columns_give(rows: Any, params: dict[str, Any], 
     assert_close(found.eigenvalues_, wanted.eigenvalues_, 1e-9)
     for name in ERRORS:
         np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-7, atol=1e-8)
-    assert_close(found.held_out_, wanted.held_out_, 1e-9)
+    assert_close(found.validation_values_, wanted.validation_values_, 1e-9)
     seen = FIELD if getattr(rows, "latitude", None) else X
     for x in (seen[:9], seen[20:] * 2):
         scores, others = np.asarray(found.transform(x)), np.asarray(wanted.transform(x))  # of other dimensions
@@ -85,12 +92,12 @@ def test_the_rows_give_what_all_columns_give(rows: Any, params: dict[str, Any], 
     assert_close(one.single * signs, two.single, 1e-9)
     assert_close(one.maps * signs, two.maps, 1e-9)
     assert_close(one.explained, two.explained, 1e-9)
-    assert np.isnan(found.approximation_).all()  # no function of the rows is left out
+    assert np.isnan(found.discretization_errors_).all()  # no function of the rows is left out
     assert found.score(seen * 1.5) == pytest.approx(wanted.score(seen * 1.5), rel=1e-9)
 
 
 LINEAR = Landmarks(Linear())
-PAIRED = {"basis": LINEAR, "right_basis": LINEAR, "solver": dsp.solvers.Cut()}
+PAIRED = {"basis": LINEAR, "right_basis": LINEAR, "solver": dsp.solvers.Truncated()}
 WIDE: dict[str, tuple[Any, Any]] = {
     "components": (components(), lambda n: X[:n]),
     "standardized": (components(folds="blocks"), lambda n: dsp.Rows(X[:n], standardize=True)),
@@ -121,7 +128,7 @@ def test_an_update_of_fewer_rows_than_columns_is_a_fit(name: str, before: int) -
     values = Attributes(wanted.solver_).values
     for updated in (found.update(data(N)), again.update(data(N))):
         assert_close(getattr(updated, values), getattr(wanted, values), 1e-8)
-        assert_close(updated.held_out_, wanted.held_out_, 1e-7)
+        assert_close(updated.validation_values_, wanted.validation_values_, 1e-7)
         assert updated.moments_.of_rows
 
 
@@ -178,11 +185,11 @@ def test_leading_directions_of_many_rows_and_columns(
     found = components().fit(dsp.Rows(x), sample_weight=weights)
     assert found.basis_.size == 1 + 11 * 8
     assert_close(found.eigenvalues_, wanted.eigenvalues_, 1e-9)
-    for name in ("held_out_", "standard_errors_", "function_errors_", "eigenvalue_errors_"):
+    for name in ("validation_values_", "standard_errors_", "function_errors_", "eigenvalue_errors_"):
         np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=1e-3)
     assert_close(np.abs(found.transform(x)), np.abs(wanted.transform(x)), 1e-6)
     assert_close(np.abs(found.patterns_.maps), np.abs(wanted.patterns_.maps), 1e-6)
-    again = components().set_params(**found.choice_.parameters).fit(x, sample_weight=weights)
+    again = components().set_params(**found.search_results_.best_params).fit(x, sample_weight=weights)
     assert_close(again.eigenvalues_, found.eigenvalues_, 1e-9)
     first = components().fit(x[:100], sample_weight=None if weights is None else weights[:100])
     assert first.moments_.of_rows
@@ -228,7 +235,7 @@ def test_rows_in_any_container_and_chunks_give_the_same(name: str, tmp_path: Any
     found = components().fit(dsp.Rows(data, columns=columns, on_invalid="skip"), sample_weight=WEIGHTS)
     close = 1e-5 if name == "float32" else 1e-11
     assert_close(found.eigenvalues_, wanted.eigenvalues_, close)
-    assert_close(found.held_out_, wanted.held_out_, close)
+    assert_close(found.validation_values_, wanted.validation_values_, close)
     assert_close(found.patterns_.single, wanted.patterns_.single, close)
     assert_close(found.transform(X[:5]), wanted.transform(X[:5]), close)
     assert found.moments_.skipped == 1  # the other has its gap in a column that is left out
