@@ -49,10 +49,9 @@ def plot(model: str, points: str | None, kind: str | None, trust: tuple[str, ...
 def report(model: str, points: str | None, trust: tuple[str, ...], **options: Any) -> None:
     """Show a fitted MODEL, or moments, on one HTML page.
 
-    The page is self-contained: no scripts, nothing loaded from anywhere.
-    It has the spectrum with error bars, values held out and the trusted count, the functions over the zarr array POINTS
-    (without it over the landmarks), what was chosen and why, and provenance, and in words what the fit
-    warned of.
+    The page is self-contained: no scripts, nothing loaded from anywhere. It has the spectrum with error bars, values
+    held out, the number of reliable values, the functions over the zarr array POINTS (without it over the landmarks),
+    what was chosen and why, and provenance, and in words what the fit warned of.
 
     Examples
     --------

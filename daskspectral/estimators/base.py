@@ -65,7 +65,7 @@ class Estimator(Evaluator, BaseEstimator):  # type: ignore[misc]
     """An estimator with scikit-learn's parameters, saved with the attributes that `fitted_attributes` names.
 
     `warnings_` is what the last fit, update or solution warned of, "Category: message" each. The `repr` of a fitted
-    estimator says in one line what was found and how far it can be trusted, a notebook shows what a report begins with
+    estimator says in one line what was found and how far it can be reliable, a notebook shows what a report begins with
     (`daskspectral.report`); of others they are scikit-learn's.
     """
 

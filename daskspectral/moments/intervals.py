@@ -32,7 +32,7 @@ Sums = Mapping[str, Array]
 LEVEL = 0.95
 LEAST_ROWS = 100  # for intervals
 WIDENED = 1.15  # times the jackknife's errors, with which intervals held .90 to .92 of the values of 37 problems
-TRUSTED_RATIO, TRUSTED_WIDTH = 1.1, 0.3
+RELIABLE_RATIO, RELIABLE_WIDTH = 1.1, 0.3
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,10 +43,10 @@ class Errors:
     `held_out` (k,) the values on rows that were not fitted to, `groups` (k,) numbers clusters of values that the data
     cannot tell apart, `angles` (k,) is the sine of the angle by which the functions of a value's group turn, a standard
     error. Values that are
-    `trusted` (k,) have held-out over fitted values below 1.1 (or fitted over held-out ones, of singular values) and an
+    `reliable` (k,) have held-out over fitted values below 1.1 (or fitted over held-out ones, of singular values) and an
     interval narrower than 30 % of the value plus the operator's `resolution`, and no other functions have values on
     rows held out that are lower by a tenth; so have constants, 0 by construction. Without enough rows or folds,
-    `reason` says so, intervals are NaN, and nothing is trusted.
+    `reason` says so, intervals are NaN, and nothing is reliable.
     """
 
     intervals: Array
@@ -54,7 +54,7 @@ class Errors:
     held_out: Array
     groups: NDArray[np.int64]
     angles: Array
-    trusted: NDArray[np.bool_]
+    reliable: NDArray[np.bool_]
     reason: str = ""
 
 
@@ -100,9 +100,9 @@ def errors_of(
     lower[: problem.nulls] = 1.0
     intervals = lowered(intervals, lower)
     resolution = problem.operator.resolution
-    trusted = trusted_by(fitted.real, held_out, intervals, problem.nulls, resolution) & (lower * TRUSTED_RATIO > 1)
+    reliable = reliable_by(fitted.real, held_out, intervals, problem.nulls, resolution) & (lower * RELIABLE_RATIO > 1)
     angles = np.sqrt(factor * np.sum([part.angles(groups) ** 2 for part in parts], axis=0))
-    return Errors(intervals, reported, held_out, groups, np.minimum(angles, 1.0), trusted)
+    return Errors(intervals, reported, held_out, groups, np.minimum(angles, 1.0), reliable)
 
 
 def lowered(intervals: Array, factors: Array) -> Array:
@@ -278,7 +278,7 @@ def _mean_by(groups: NDArray[np.int64], values: Any) -> Any:
     return sums[groups]
 
 
-def trusted_by(
+def reliable_by(
     fitted: Array, held_out: Array, intervals: Array, nulls: int, resolution: float = 0.0
 ) -> NDArray[np.bool_]:
     """Which values hold up, (k,), the first `nulls` always.
@@ -291,25 +291,25 @@ def trusted_by(
     floor = NEGLIGIBLE * size.max(initial=0.0) + resolution + 1e-300
     other = np.abs(np.where(np.isnan(held_out), fitted, held_out))
     ratio = (np.maximum(size, other) + floor) / (np.minimum(size, other) + floor)
-    narrow = (intervals[:, 1] - intervals[:, 0]) / (size + floor) < TRUSTED_WIDTH
-    return np.asarray((ratio < TRUSTED_RATIO) & narrow | (np.arange(len(size)) < nulls))
+    narrow = (intervals[:, 1] - intervals[:, 0]) / (size + floor) < RELIABLE_WIDTH
+    return np.asarray((ratio < RELIABLE_RATIO) & narrow | (np.arange(len(size)) < nulls))
 
 
-def beyond_constants(trusted: NDArray[np.bool_], constants: int) -> tuple[int, int]:
-    """How many values beyond the constants, which come first, are trusted, and of how many."""
-    others = trusted[constants:]
+def beyond_constants(reliable: NDArray[np.bool_], constants: int) -> tuple[int, int]:
+    """How many values beyond the constants, which come first, are reliable, and of how many."""
+    others = reliable[constants:]
     return int(np.count_nonzero(others)), len(others)
 
 
-def trusted_words(trusted: NDArray[np.bool_], constants: int, value: str) -> str:
-    """Return words such as "of 10 eigenvalues beyond the constant, 7 are trusted" for the `value` "eigenvalue"."""
-    found, count = beyond_constants(trusted, constants)
+def reliable_words(reliable: NDArray[np.bool_], constants: int, value: str) -> str:
+    """Return words such as "of 10 eigenvalues beyond the constant, 7 are reliable" for the `value` "eigenvalue"."""
+    found, count = beyond_constants(reliable, constants)
     beyond = f" beyond the constant{'s' if constants > 1 else ''}" if constants else ""
     if count > 1:
         which = {0: "none is", count: "all are", 1: "1 is"}.get(found, f"{found} are")
-        return f"of {count} {value}s{beyond}, {which} trusted"
+        return f"of {count} {value}s{beyond}, {which} reliable"
     one = f"{value}{beyond}"
-    return f"the {one} is {'' if found else 'not '}trusted" if count else f"there is no {one}"
+    return f"the {one} is {'' if found else 'not '}reliable" if count else f"there is no {one}"
 
 
 def _unknown(k: int, reason: str) -> Errors:

@@ -17,7 +17,7 @@ from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.counting import advise_weights
 from daskspectral.moments.field_modes import LEAST_ROWS as FEWEST
 from daskspectral.moments.field_modes import significance_of, with_modes
-from daskspectral.moments.intervals import LEAST_ROWS, Errors, errors_of, held_out_by_folds, lowered, trusted_by
+from daskspectral.moments.intervals import LEAST_ROWS, Errors, errors_of, held_out_by_folds, lowered, reliable_by
 from daskspectral.moments.lags import CONSTANT, LagMatrices, Starts, is_lagged, resolved, starts_of
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.pairwise import SQUARES, SUMS
@@ -103,7 +103,7 @@ class System:
         intervals = np.sort(operator.reported_values(errors.intervals), axis=1)
         dynamic = of_trajectories(operator) and operator.form.symmetric  # 1 - K was solved, and K is judged
         if dynamic and not errors.reason:
-            errors = replace(errors, trusted=trusted_by(shown_values, held_out, intervals, problem.nulls))
+            errors = replace(errors, reliable=reliable_by(shown_values, held_out, intervals, problem.nulls))
         if len(spectrum.values) < left.basis.dimension or not own.by_norm:  # all components are no low rank
             advise_rank(spectrum, left.basis, count, right=right.basis)
         approximation, half = self._errors_of_discretization(problem, errors)
@@ -138,7 +138,7 @@ class System:
             "multiplets_": errors.groups,
             "function_errors_": errors.angles,
             "discretization_errors_": approximation,
-            "reliable_": reliability.trusted,
+            "reliable_": reliability.reliable,
             "n_constants_": constants,
             **({} if modes is None else {"_significance_": modes}),
         }

@@ -1,4 +1,4 @@
-"""What is trusted (`reliable_`), and doubts as warnings that name their cause and a remedy; a good answer gets none.
+"""What is reliable (`reliable_`), and doubts as warnings that name their cause and a remedy; a good answer gets none.
 
 Values that are known no better than to a fifth are the mildest doubt, and the consequence of most others. So only the
 first of these is told: columns are of unlike units; functions of neighboring rows are slower; half of the landmarks
@@ -24,7 +24,7 @@ from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.counting import order_of, spreads_of, unlike_columns
 from daskspectral.moments.field_modes import Significance
 from daskspectral.moments.folds import FoldKind, copies_words
-from daskspectral.moments.intervals import Errors, trusted_words
+from daskspectral.moments.intervals import Errors, reliable_words
 from daskspectral.moments.lags import Starts
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import GalerkinProblem
@@ -74,13 +74,13 @@ class Reliability:
         return change
 
     @property
-    def trusted(self) -> NDArray[np.bool_]:
-        """The values that error bars and residuals call trusted, and the number of functions does not decide, (k,).
+    def reliable(self) -> NDArray[np.bool_]:
+        """The values that error bars and residuals call reliable, and the number of functions does not decide, (k,).
 
         None but constants if error bars take rows as independent that are not, or rows start out of equilibrium.
         """
         null = np.arange(len(self.spectrum.values)) < self.constants
-        return np.asarray(self.errors.trusted & (self._agreed & ~self.slower | null))
+        return np.asarray(self.errors.reliable & (self._agreed & ~self.slower | null))
 
     @property
     def _agreed(self) -> NDArray[np.bool_]:
@@ -126,7 +126,7 @@ class Reliability:
             )
         if self.starts.out_of_equilibrium:
             warn_user(_started(self.problem.operator, self.starts), ReliabilityWarning, Rank.ORDER)
-        if (wrong := self.contradicted & self.errors.trusted)[self.constants :].any():
+        if (wrong := self.contradicted & self.errors.reliable)[self.constants :].any():
             warn_user(
                 f"a longer lag contradicts {np.count_nonzero(wrong)} of {len(wrong)} values: the rows do not determine "
                 "how they continue, or these functions do not. Give delays, as in np.hstack([x[1:], x[:-1]]), columns "
@@ -164,8 +164,8 @@ class Reliability:
         return column_name(number, self.names()) if view == "x" else f"column {number} of {view}"
 
     def missed(self) -> str:
-        """That functions of neighboring rows are slower than fitted ones that would be trusted, if so."""
-        if not (self.slower & self.errors.trusted & self._agreed).any():
+        """That functions of neighboring rows are slower than fitted ones that would be reliable, if so."""
+        if not (self.slower & self.errors.reliable & self._agreed).any():
             return ""
         return (
             f"functions of a graph of neighboring rows have up to {self.ratios.max():.2g} times less energy than the "
@@ -179,7 +179,7 @@ class Reliability:
         known = change[~np.isnan(change)]
         if not (known > CHANGE).any():
             return ""
-        middle, certain = float(np.median(known)), np.flatnonzero(self.errors.trusted & (change > CHANGE))
+        middle, certain = float(np.median(known)), np.flatnonzero(self.errors.reliable & (change > CHANGE))
         if middle <= CHANGE and not len(certain):
             return ""
         what = f"the values change by {_percent(middle)} in the median"
@@ -194,7 +194,7 @@ class Reliability:
         """Whether half of the values are known no better than to a fifth, or two of three no better than to 15 %."""
         operator, solver = self.problem.operator, self.problem.operator.solver
         if self.modes is not None:  # wide intervals condemn no pattern
-            return "" if self.trusted.any() else f"{self.modes.verdict}: use more rows, or fewer columns"
+            return "" if self.reliable.any() else f"{self.modes.verdict}: use more rows, or fewer columns"
         shown, ends = (
             operator.reported_values(self.spectrum.values),
             np.sort(operator.reported_values(self.errors.intervals), 1),
@@ -202,10 +202,10 @@ class Reliability:
         middle, best = (
             uncertainty(shown, ends, operator, constants=self.constants, share=share) for share in (1 / 2, 1 / 3)
         )
-        if not (middle > UNCERTAIN or best > ROUGH) or self.trusted.all():
+        if not (middle > UNCERTAIN or best > ROUGH) or self.reliable.all():
             return ""
         return (
-            f"{trusted_words(self.trusted, self.constants, solver.value)}, and half of the values are known no "
+            f"{reliable_words(self.reliable, self.constants, solver.value)}, and half of the values are known no "
             f"better than to {_percent(middle)} ({Attributes(solver).errors}): use more rows, or ask for fewer "
             "(n_components)"
         )
@@ -251,12 +251,12 @@ def _started(operator: Operator, starts: Starts) -> str:
     if isinstance(operator.solver, NonNormal):
         return (
             "the trajectories leave the states in which they start and hardly return: the weights of equilibrium vary "
-            f"by {_percent(starts.imbalance)} with an error as large, and none is trusted. Use longer trajectories"
+            f"by {_percent(starts.imbalance)} with an error as large, and none is reliable. Use longer trajectories"
         )
     which = "" if operator.right_gram is not None else " (or the process is not reversible)"
     return (
         f"the trajectories do not start in equilibrium{which}: its weights vary by {_percent(starts.imbalance)}, and "
-        "none is trusted. Fit with sample_weight=Koopman.equilibrium_weights(X), or with method='eigen'"
+        "none is reliable. Fit with sample_weight=Koopman.equilibrium_weights(X), or with method='eigen'"
     )
 
 

@@ -32,7 +32,7 @@ class NeighborJumps(Operator):
     are 0 for each component that no walk leaves, and near 0 for clusters. A gap with few rows separates clusters of
     many rows only: the indicator of a few outliers has a large value.
 
-    Values are trusted that are known to about .003, a third of the `resolution`, however near to 0 they are.
+    Values are reliable that are known to about .003, a third of the `resolution`, however near to 0 they are.
 
     Its basis is `basis.NearestCentroids`. Intervals are for the given centroids; from about 20 000 rows on the random
     places of the centroids matter more.

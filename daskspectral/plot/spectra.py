@@ -45,7 +45,7 @@ def spectrum(
     """Draw the eigenvalues, or singular values, by index; `exact` values, any number of them, are drawn as crosses.
 
     If the fit has error bars, lines reach from end to end of the 95 % intervals, and ticks are the values on rows that
-    were not fitted to. Values that are not trusted are hollow circles with dotted intervals.
+    were not fitted to. Values that are not reliable are hollow circles with dotted intervals.
     The value of a constant is a diamond. Complex eigenvalues are drawn in the plane, with the intervals of their
     real parts. The first `count` values are drawn, by default all. Raises ImportError without matplotlib, TypeError for
     estimators without a spectrum.
@@ -55,7 +55,7 @@ def spectrum(
     k, plane = len(values), np.iscomplexobj(values)
     constant = np.arange(k) < getattr(estimator, "n_constants_", 0)
     intervals = intervals_of(estimator) if isinstance(estimator, SpectralEstimator) else None
-    trusted = np.ones(k, bool) if intervals is None else estimator.reliable_[:k]
+    reliable = np.ones(k, bool) if intervals is None else estimator.reliable_[:k]
     axes = axes_of(ax)
     axes.axhline(0, color=MUTED, linewidth=0.5)
     number, first = getattr(estimator, "numbering", ("", 0))
@@ -63,8 +63,8 @@ def spectrum(
     if plane and intervals is not None:
         axes.hlines(y, *intervals[:k].T, label="95 % interval")
     elif intervals is not None:
-        _draw_errors(axes, x, y, estimator.validation_values_[:k], intervals[:k], trusted, constant)
-    _draw_values(axes, x, y, trusted, constant)
+        _draw_errors(axes, x, y, estimator.validation_values_[:k], intervals[:k], reliable, constant)
+    _draw_values(axes, x, y, reliable, constant)
     if exact is not None:
         true = np.asarray(exact)
         at = (true.real, true.imag) if plane else (np.arange(first, first + len(true)), true)
@@ -105,11 +105,11 @@ def scree(model: EOF, *, ax: Axes | None = None) -> Axes:
     return axes
 
 
-def _draw_values(axes: Axes, x: Any, y: Array, trusted: NDArray[np.bool_], constant: NDArray[np.bool_]) -> None:
-    """Draw values as dots, hollow if they are not trusted, and as diamonds if they are of a constant."""
+def _draw_values(axes: Axes, x: Any, y: Array, reliable: NDArray[np.bool_], constant: NDArray[np.bool_]) -> None:
+    """Draw values as dots, hollow if they are not reliable, and as diamonds if they are of a constant."""
     for some, label, mark, face in (
-        (~constant & trusted, "learned" if trusted.all() else "trusted", "o", BLUE),
-        (~constant & ~trusted, "not trusted", "o", "none"),
+        (~constant & reliable, "learned" if reliable.all() else "reliable", "o", BLUE),
+        (~constant & ~reliable, "not reliable", "o", "none"),
         (constant, "constant", "D", BLUE),
     ):
         if some.any():
@@ -122,16 +122,16 @@ def _draw_errors(
     values: Array,
     held: Array,
     intervals: Array,
-    trusted: NDArray[np.bool_],
+    reliable: NDArray[np.bool_],
     constant: NDArray[np.bool_],
 ) -> None:
-    """Draw the intervals (k, 2) of values, dotted if they are not trusted, and the values on rows held out."""
+    """Draw the intervals (k, 2) of values, dotted if they are not reliable, and the values on rows held out."""
     known = np.flatnonzero(~np.isnan(held) & ~constant)
     ends = np.append(values, held[known])
     room = WIDEST * np.ptp(np.append(ends, 0.0))  # an interval may be far wider than all values
     intervals = np.clip(intervals, ends.min() - room, ends.max() + room)
     looks: tuple[dict[str, Any], ...] = ({"label": "95 % interval"}, {"linestyles": ":"})
-    for some, look in zip((trusted, ~trusted), looks, strict=True):
+    for some, look in zip((reliable, ~reliable), looks, strict=True):
         at = np.flatnonzero(some & ~constant)
         axes.vlines(x[at], *intervals[at].T, **look)
     if len(known):

@@ -7,10 +7,10 @@ system prefers. It can be mailed, archived beside the model, and printed.
 
 Read it from the top:
 
-1. **The head**: what was found and which values are not trusted, then numbers, then all warnings of the fit. A warning
+1. **The head**: what was found and which values are not reliable, then numbers, then all warnings of the fit. A warning
    names a cause and a remedy: follow it before reading on. `repr` of a fitted estimator, a notebook and
    `daskspectral info` show the same.
-2. **Spectrum**: the values, with 95 % intervals from the folds of the one pass. Filled dots are trusted: held-out
+2. **Spectrum**: the values, with 95 % intervals from the folds of the one pass. Filled dots are reliable: held-out
    values differ from them by less than a tenth, the intervals are narrower than 30 %, and half of the landmarks change
    them by no more than a tenth. Only they, and their functions, are results; hollow dots are an invitation to take
    more rows or landmarks, or fewer values. The intervals are of chance; they do not contain how well the basis suits

@@ -272,7 +272,7 @@ def _over(model: Any, X: Any, *, right: bool) -> list[Section]:
         axes = axes_of(None, (2.4, 2.2 * (canvas.shape or 0.8) + 0.2))
         if canvas.draw(axes, i, -end, end) is not None:
             axes.set(xticks=[], yticks=[])
-        label = value_label(model, i) + ("" if model.reliable_[i] else " (not trusted)")
+        label = value_label(model, i) + ("" if model.reliable_[i] else " (not reliable)")
         pictures.append(Picture(axes, f"{label}: {canvas.what}.", label, small=True))
     over = "the landmarks" if X is None else f"rows of the {'second view' if right else 'data'}"
     words = [f"The first {len(numbers)} that are not constant, over {over}: {canvas.what}."]

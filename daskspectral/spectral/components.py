@@ -187,7 +187,7 @@ def complex_components(model: Any, z: Any, count: int) -> tuple[Any, Complex, An
     own = {name: getattr(model, name) for name in ("dtype", "device", "random_state")}
     fitted = type(model)(2 * count, folds=labels, **own)
     with warnings.catch_warnings():
-        for category in (ReliabilityWarning, RankWarning):  # of values that are there twice; what is trusted is told
+        for category in (ReliabilityWarning, RankWarning):  # of values that are there twice; what is reliable is told
             warnings.simplefilter("ignore", category)
         fitted.fit(both.rechunk({1: -1}), progress=False)
     maps = np.sqrt(2) * fitted.patterns_.single[::2]

@@ -83,7 +83,7 @@ class SpectralDecomposition(Process):
         which neither a finalist of the choice undercuts nor half of the functions change (`discretization_errors_`) by
         a tenth, and below which functions of a graph of neighboring rows have no values (of a Laplacian, on 2000 rows);
         what differs by a thousandth of the last value counts as equal, and held-out values that are NaN as the fitted.
-        Principal components are trusted if they are above red noise and their patterns known (`EOF.significance`).
+        Principal components are reliable if they are above red noise and their patterns known (`EOF.significance`).
         Those of constants are True; without error bars all are False, and all others where error bars take rows as
         independent whose order matters, if singular values are of trajectories that start out of equilibrium, or if
         eigenvalues depend on few trajectories that return to where they began

@@ -153,7 +153,7 @@ class EOF(FieldEstimator):
 
         Those of the analytic signal x + i H x of columns of mean 0 (Rasmusson and others 1981), along all rows at once.
         The Dataset has by `mode` (`count`, or as many as were fitted) `explained_variance`, E |score|² of patterns of
-        length 1, with `_lower` and `_upper` ends from blocks of rows, `trusted`, `explained_variance_ratio`, complex
+        length 1, with `_lower` and `_upper` ends from blocks of rows, `reliable`, `explained_variance_ratio`, complex
         `components` in the units of the data, and lazy complex `scores` of mean square 1: x + i H x is about Σ scores
         components. Raises ValueError for rows of several dimensions, for rows that are left out, for moments of a
         kernel, and for times that have gaps or do not increase.
@@ -177,7 +177,7 @@ class EOF(FieldEstimator):
             "explained_variance": 2 * fitted.eigenvalues_[some],
             "explained_variance_lower": 2 * fitted.eigenvalue_errors_[some, 0],
             "explained_variance_upper": 2 * fitted.eigenvalue_errors_[some, 1],
-            "trusted": fitted.reliable_[some],
+            "reliable": fitted.reliable_[some],
             "explained_variance_ratio": 2 * fitted.explained_variance_ratio_[some],
         }
         dim, first = self.numbering

@@ -368,12 +368,12 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
     def to_xarray(self, X: Any = None) -> xr.Dataset:
         """Return the model as a Dataset: values with errors, functions, regression maps, and the functions at rows X.
 
-        Along `component` are the values with `_lower` and `_upper`, `standard_error`, `held_out`, `group`, `trusted`,
-        `constant`, `function_error`, `coefficients` and `explained_variance_ratio`. `<variable>_pattern` and
-        `<variable>_mean` are in the dimensions and units of the data (`x` without names), those of the model's names
-        called `x_component`; `eigenfunction` are values at X, of a pair of views at the first, of several trajectories
-        one after another with the coordinate `trajectory`. Patterns are missing if the pass did not sum what they take
-        (`patterns_`).
+        Along `component` are the values with `_lower` and `_upper`, `standard_error`, `validation_value`, `multiplet`,
+        `reliable`, `constant`, `function_error`, `coefficients` and `explained_variance_ratio`. `<variable>_pattern`
+        and `<variable>_mean` are in the dimensions and units of the data (`x` without names), those of the model's
+        names called `x_component`; `eigenfunction` are values at X, of a pair of views at the first, of several
+        trajectories one after another with the coordinate `trajectory`. Patterns are missing if the pass did not sum
+        what they take (`patterns_`).
         """
         return model_dataset(self.fitted(), X)
 
@@ -490,9 +490,13 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
         f"{value}_lower": (dim, bounds[:, 0], {"long_name": "lower end of the 95 % interval"}),
         f"{value}_upper": (dim, bounds[:, 1], {"long_name": "upper end of the 95 % interval"}),
         "standard_error": (dim, estimator.standard_errors_),
-        "held_out": (dim, estimator.validation_values_, {"long_name": f"{value} on rows that were not fitted to"}),
-        "group": (dim, estimator.multiplets_, {"long_name": "values of one group cannot be told apart"}),
-        "trusted": (dim, estimator.reliable_, {"long_name": "value is trusted; of a constant always"}),
+        "validation_value": (
+            dim,
+            estimator.validation_values_,
+            {"long_name": f"{value} on rows that were not fitted to"},
+        ),
+        "multiplet": (dim, estimator.multiplets_, {"long_name": "values of one multiplet are not distinguishable"}),
+        "reliable": (dim, estimator.reliable_, {"long_name": "value is reliable; of a constant always"}),
         "constant": (dim, np.arange(count) < estimator.n_constants_, {"long_name": "function is a constant"}),
         "function_error": (dim, estimator.function_errors_, {"long_name": "sine of the angle of a group"}),
     }

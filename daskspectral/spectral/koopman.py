@@ -66,7 +66,7 @@ class Koopman(Process):
     timescales_, timescale_errors_ : ndarray of shape (L, k') and (L, k', 2)
         Implied timescales of each process at each lag, in rows, and the ends of their 95 % intervals.
     dynamic_residuals_ : ndarray of shape (k, 2)
-        Ends of 95 % intervals of |K f - l f|. Values of reversible processes are not trusted if the lower end exceeds
+        Ends of 95 % intervals of |K f - l f|. Values of reversible processes are not reliable if the lower end exceeds
         the gap to the nearest value.
 
     Examples

@@ -10,7 +10,7 @@ from daskspectral.estimators.summary import chosen_facts, measured_facts, operat
 from daskspectral.moments import Moments
 from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.folds import FoldKind
-from daskspectral.moments.intervals import beyond_constants, trusted_words
+from daskspectral.moments.intervals import beyond_constants, reliable_words
 from daskspectral.spectral.components import modes_of
 
 DEALT = {
@@ -46,19 +46,23 @@ def told(what: Any) -> dict[str, Any]:
         "verdict": verdict_of(what),
         "facts": measured_facts(moments) | chosen_facts(what),
         "details": details,
-        "figures": {"trusted": "{} of {}".format(*beyond_constants(what.reliable_, what.n_constants_))},
+        "figures": {"reliable": "{} of {}".format(*beyond_constants(what.reliable_, what.n_constants_))},
         "of": operator_words(moments),
         "columns": [*table_of(what), ["residual", *(f"{r:.1e}" for r in what.residuals_)]],
     }
 
 
 def verdict_of(what: Any) -> str:
-    """How many values are trusted, and which are not; or why nothing is known of it."""
-    trusted, constants, value = what.reliable_, what.n_constants_, what.solver_.value
+    """How many values are reliable, and which are not; or why nothing is known of it."""
+    reliable, constants, value = what.reliable_, what.n_constants_, what.solver_.value
     if intervals_of(what) is None:
-        which = f"which of the {len(trusted)} {value}s to trust" if len(trusted) > 1 else "whether to trust the value"
+        which = (
+            f"which of the {len(reliable)} {value}s are reliable"
+            if len(reliable) > 1
+            else "whether the value is reliable"
+        )
         return f"no error bars{what.message_.partition('no error bars')[2]}; nothing tells {which}"
-    found, count = beyond_constants(trusted, constants)
+    found, count = beyond_constants(reliable, constants)
     if (modes := modes_of(what)) is not None:
         return modes.verdict
     if (beyond := getattr(what, "beyond_chance_", None)) is not None:
@@ -66,8 +70,8 @@ def verdict_of(what: Any) -> str:
             f"{h:.3g} of {v:.3g}" for v, h in zip(what.singular_values_, what.validation_values_, strict=True)
         )
         return f"{np.count_nonzero(beyond)} of {len(beyond)} pairs beyond chance (19 shifts); held out {held}"
-    words = trusted_words(trusted, constants, value)
-    return f"{words}; {_named(np.flatnonzero(~trusted))} not" if 0 < found < count else words
+    words = reliable_words(reliable, constants, value)
+    return f"{words}; {_named(np.flatnonzero(~reliable))} not" if 0 < found < count else words
 
 
 def _named(numbers: Any) -> str:
@@ -117,9 +121,9 @@ def table_of(model: Any) -> list[list[str]]:
         members = [np.flatnonzero(model.multiplets_ == group) for group in model.multiplets_]
         columns.append(["group", *(f"{m[0]}-{m[-1]}" if len(m) > 1 else "" for m in members)])
     words = ["constant"] * model.n_constants_ + [
-        "yes" if trusted else "" for trusted in model.reliable_[model.n_constants_ :]
+        "yes" if reliable else "" for reliable in model.reliable_[model.n_constants_ :]
     ]
-    return [*columns, ["trusted", *words]]
+    return [*columns, ["reliable", *words]]
 
 
 def dynamic_facts(model: Any) -> dict[str, str]:

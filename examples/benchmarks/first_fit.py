@@ -5,8 +5,8 @@ Measured: relative errors of the first ten nonzero eigenvalues (nine if 0 is one
 max, median: of the errors of a fit; the median over the seeds.
 cpu: CPU seconds of a fit, of all threads; the mean over the seeds.
 coverage: the share of the exact values within their 95 % intervals, `eigenvalue_errors_`.
-trusted: of the values with an error of at most .1, the share that is trusted (`reliable_`).
-wrong: the number of trusted values with an error above .15.
+reliable: of the values with an error of at most .1, the share that is reliable (`reliable_`).
+wrong: the number of reliable values with an error above .15.
 silent: the number of fits with an error above .15 and no warning.
 said: the classes of the warnings, each with its count over the seeds.
 
@@ -20,7 +20,7 @@ PYTHONPATH runs the script with the package of another checkout:
     python examples/benchmarks/first_fit.py --problem square --n 2000 --set "solver=dsp.solvers.Truncated()"
 
 The problems are `FIRST_FIT` and `HARD` in `problems.py`; `spectra.py` computes their eigenvalues. Further sets are
-`FOLDED`, whose values are wrong at few rows and must not be trusted ("wrong" counts those that are), and `ROUNDED`:
+`FOLDED`, whose values are wrong at few rows and must not be reliable ("wrong" counts those that are), and `ROUNDED`:
 
     python examples/benchmarks/first_fit.py --problems folded --n 2000 --seeds 2
 """
@@ -47,12 +47,12 @@ def one_fit(name: str, n: int, seed: int, components: int, settings: Settings) -
     done = fit(problem.draw(n, seed), **{"n_components": components, **settings})
     errors = relative_errors(done.values, problem, components)
     exact = problem.eigenvalues(problem.zeros + len(errors))
-    inside, trusted = np.zeros((2, len(exact)), dtype=bool)
+    inside, reliable = np.zeros((2, len(exact)), dtype=bool)
     if done.model is not None:
         k = min(len(done.values), len(exact))
         low, high = done.model.eigenvalue_errors_[:k].T
-        inside[:k], trusted[:k] = (low <= exact[:k]) & (exact[:k] <= high), done.model.reliable_[:k]
-    inside, trusted = inside[problem.zeros :], trusted[problem.zeros :]
+        inside[:k], reliable[:k] = (low <= exact[:k]) & (exact[:k] <= high), done.model.reliable_[:k]
+    inside, reliable = inside[problem.zeros :], reliable[problem.zeros :]
     return {
         "problem": name,
         "n": n,
@@ -61,8 +61,8 @@ def one_fit(name: str, n: int, seed: int, components: int, settings: Settings) -
         "median": float(np.median(errors)),
         "inside": inside.tolist(),
         "close": int((errors <= CLOSE).sum()),
-        "close and trusted": int(((errors <= CLOSE) & trusted).sum()),
-        "wrong": int((trusted & (errors > WRONG)).sum()),
+        "close and reliable": int(((errors <= CLOSE) & reliable).sum()),
+        "wrong": int((reliable & (errors > WRONG)).sum()),
         "said": done.said,
         "cpu": done.cpu,
     }
@@ -74,7 +74,7 @@ def judged(fits: Rows) -> dict[str, Any]:
     return {
         "cpu": float(np.mean([f["cpu"] for f in fits])),
         "coverage": float(np.mean([held for f in fits for held in f["inside"]])),
-        "trusted": sum(f["close and trusted"] for f in fits) / close if close else None,
+        "reliable": sum(f["close and reliable"] for f in fits) / close if close else None,
         "wrong": sum(f["wrong"] for f in fits),
         "silent": sum(f["max"] > WRONG and not f["said"] for f in fits),
         "said": classes(text for f in fits for text in f["said"]),

@@ -9,7 +9,7 @@ over all trajectories.
 - timescale: of the slowest two processes, at the lag 1.
 - powers: the diagonal of what `chapman_kolmogorov` measures at the lags 2 and 5, in these processes.
 - committor: at 20 cells in which it is .1 to .9, the same of all trajectories, and passage_time at the same cells.
-- trusted: of the slowest two values, and "wrong" those that are trusted and more than 15 % off.
+- reliable: of the slowest two values, and "wrong" those that are reliable and more than 15 % off.
 
     python examples/benchmarks/slow_dynamics.py --processes 2 --json slow_dynamics.json
 """
@@ -149,7 +149,7 @@ def held(name: str, n: int, seed: int, settings: Settings) -> dict[str, Array]:
     found = {
         "timescale": within(model.timescale_errors_[0, :COUNTED], -1 / np.log(values)),
         "powers": within(ends, values[None] ** test.lags[:, None]),
-        "trusted": model.reliable_[some],
+        "reliable": model.reliable_[some],
         "wrong": model.reliable_[some] & (np.abs(model.eigenvalues_[some] - values) > 0.15 * values),
     }
     cells, committor, time = truth(name)

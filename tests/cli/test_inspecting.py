@@ -115,7 +115,7 @@ def test_the_columns_are_what_the_model_knows() -> None:
     landmarks = dsp.basis.Landmarks(dsp.kernels.Gaussian(0.4), 40)
     model = dsp.SpectralDecomposition(basis=landmarks, n_components=7, random_state=0).fit(RNG.random((3000, 2)))
     titles, rows = table(summary_of(model).text())
-    assert titles == ["i", "eigenvalue", "+-", "held-out", "group", "trusted"]
+    assert titles == ["i", "eigenvalue", "+-", "held-out", "group", "reliable"]
     np.testing.assert_allclose([float(row[1]) for row in rows], model.eigenvalues_, rtol=1e-5)
     np.testing.assert_allclose([float(row[3]) for row in rows], model.validation_values_, rtol=1e-5, atol=1e-9)
     for i, row in enumerate(rows):

@@ -31,8 +31,8 @@ def test_a_value_that_is_doubted_is_named_in_every_rendering() -> None:
         model = fitted(RNG.standard_normal((2500, 2)), 1.0)
     assert model.reliable_.tolist() == [True, True, True, False, False, False]
     verdict = (
-        "Of 5 eigenvalues beyond the constant, 2 are trusted; values 3 to 5 are not. The fit warns that the answer may "
-        "be less than it seems."
+        "Of 5 eigenvalues beyond the constant, 2 are reliable; values 3 to 5 are not. The fit warns that the answer "
+        "may be less than it seems."
     )
     assert all(verdict in rendering for rendering in renderings(model))
     assert summary_of(model).json()["doubts"][0].startswith("Of 5 eigenvalues")
@@ -40,9 +40,9 @@ def test_a_value_that_is_doubted_is_named_in_every_rendering() -> None:
 
 
 def test_every_kind_of_model_has_one() -> None:
-    trusted = fitted(RNG.random((3000, 1)), 0.3)
-    said = "Of 5 eigenvalues beyond the constant, all are trusted."
-    assert all(said in rendering and "warns" not in rendering for rendering in renderings(trusted))
+    reliable = fitted(RNG.random((3000, 1)), 0.3)
+    said = "Of 5 eigenvalues beyond the constant, all are reliable."
+    assert all(said in rendering and "warns" not in rendering for rendering in renderings(reliable))
     x = RNG.standard_normal((60, 3))
     x /= np.linalg.norm(x, axis=1, keepdims=True)
     features = dsp.InvariantFeatures(dsp.manifolds.Sphere(3), n_eigenfunctions=9).fit(x)

@@ -9,7 +9,7 @@ import scipy.stats
 
 from daskspectral.basis import Concatenated, ConstantBasis, LandmarkBasis, MonomialBasis
 from daskspectral.kernels import Gaussian, Linear
-from daskspectral.moments.intervals import _intervals, errors_of, held_out_by_folds, trusted_by
+from daskspectral.moments.intervals import _intervals, errors_of, held_out_by_folds, reliable_by
 from daskspectral.operators import Covariance, Cross, Generator, Laplacian
 from tests.moments.common import folds_of, moments_of, problem_of
 
@@ -177,13 +177,13 @@ def test_reserved_folds_judge() -> None:
 
 
 def test_intervals_go_down_to_what_other_functions_have() -> None:
-    """A factor of each value; beyond a tenth it is not trusted. The constant is known."""
+    """A factor of each value; beyond a tenth it is not reliable. The constant is known."""
     basis = Concatenated((CONSTANT, MonomialBasis(2, 3)))
     problem, _, plain = errors(moments_of(basis, ROWS, FOLD, Laplacian()), 4)
     found = errors_of(problem, folds_of(moments_of(basis, ROWS, FOLD, Laplacian())), np.array([0.5, 0.95, 0.8]))
     np.testing.assert_allclose(found.intervals[:, 1], plain.intervals[:, 1])
     np.testing.assert_allclose(found.intervals[1:, 0], plain.intervals[1:, 0] * [0.95, 0.8, 1.0])
-    assert found.trusted.tolist() == (plain.trusted & [True, True, False, True]).tolist()
+    assert found.reliable.tolist() == (plain.reliable & [True, True, False, True]).tolist()
 
 
 class Doubled(Laplacian):
@@ -207,7 +207,7 @@ def test_without_folds_or_rows_the_reason_is_told() -> None:
         assert (found.reason, found.intervals.shape) == (reason, (2, 2))
         assert np.isnan(found.intervals).all() == np.isnan(found.standard).all() == bool(reason)
         assert found.groups.tolist() == [0, 1] or not reason
-        assert found.trusted.any() != bool(reason)  # the constant always where errors are known
+        assert found.reliable.any() != bool(reason)  # the constant always where errors are known
 
 
 def test_intervals_on_both_scales() -> None:
@@ -233,14 +233,14 @@ def test_each_value_that_holds_up_is_trusted_whatever_those_before_it() -> None:
     fitted = np.array([0.0, 1.0, 2.0, 10.0])
     held_out = np.array([0.0009, 1.1, 2.2, np.nan])  # (2.2 + .01) / (2 + .01) < 1.1
     other, exact = np.array([0.0011, 1.2, 1.8, 9.2]), np.column_stack([fitted, fitted])
-    assert trusted_by(fitted, other, exact, 0).tolist() == [False, False, False, True]
+    assert reliable_by(fitted, other, exact, 0).tolist() == [False, False, False, True]
     for width, good in ((0.2, True), (0.4, False)):
         intervals = np.column_stack([fitted, fitted + width * (fitted + 0.01)])
-        assert trusted_by(fitted, held_out, intervals, 0).tolist() == [good] * 4
+        assert reliable_by(fitted, held_out, intervals, 0).tolist() == [good] * 4
         intervals[2, 1] = intervals[2, 0]
-        assert trusted_by(fitted, held_out, intervals, 0).tolist() == [good, good, True, good]
-        assert trusted_by(fitted, held_out, intervals, 1).tolist() == [True, good, True, good]  # 0 by construction
+        assert reliable_by(fitted, held_out, intervals, 0).tolist() == [good, good, True, good]
+        assert reliable_by(fitted, held_out, intervals, 1).tolist() == [True, good, True, good]  # 0 by construction
     near, beyond = np.array([1e-5, 0.5]), np.array([3e-4, 0.52])  # of a walk: the first is known to a hundredth
     wide = np.column_stack([0 * near, [2e-3, 0.9]])
-    assert trusted_by(near, beyond, wide, 0).tolist() == [False, False]
-    assert trusted_by(near, beyond, wide, 0, 0.01).tolist() == [True, False]
+    assert reliable_by(near, beyond, wide, 0).tolist() == [False, False]
+    assert reliable_by(near, beyond, wide, 0, 0.01).tolist() == [True, False]

@@ -150,18 +150,18 @@ BOTH = np.isin(np.arange(9), [2, 6]) / 2
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize(
-    ("operator", "starts", "length", "trusted"),
+    ("operator", "starts", "length", "reliable"),
     [
         (Transfer(1, reversible=True), BOTH, 20, False),
         *((Transfer(1, "eigen"), 2 * BOTH[:3], n, n > 20) for n in (20, 400)),
     ],
     ids=["in both wells times are too long", "of eigenvalues few return from one well", "from one well many return"],
 )
-def test_runs_in_two_wells(operator: Transfer, starts: Array, length: int, trusted: bool) -> None:
+def test_runs_in_two_wells(operator: Transfer, starts: Array, length: int, reliable: bool) -> None:
     for seed in range(2):
         model = koopman(operator, CELLS, n_components=3)
         model.fit(walks(double_well(3.6), 1000, length, seed, np.pad(starts, (0, 9 - len(starts)))))
-        assert model.reliable_[1] == trusted
+        assert model.reliable_[1] == reliable
 
 
 @pytest.mark.parametrize("operator", [*OPERATORS, Transfer(1, "eigen")])

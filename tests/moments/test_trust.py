@@ -25,7 +25,7 @@ from tests.moments.common import moments_of, problem_of
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((400, 2))
 FOLD = np.arange(400) % 5
-SOME = [1, 1, 0, 1]  # trusted: where all are, none is called uncertain
+SOME = [1, 1, 0, 1]  # reliable: where all are, none is called uncertain
 
 
 @contextmanager
@@ -53,24 +53,24 @@ def solved(values: Any = (0.0, 1.0, 2.0, 4.0), **changes: Any) -> Reliability:
     half = changes.pop("half", 0.05 * size)
     ends = np.column_stack([values - half, values + half])
     held_out = np.asarray(changes.pop("held_out", values))
-    trusted = np.array(changes.pop("trusted", np.ones(len(values))), dtype=bool)
+    reliable = np.array(changes.pop("reliable", np.ones(len(values))), dtype=bool)
     none = np.zeros(len(values))
-    errors = Errors(ends, none, held_out, np.arange(len(values)), none, trusted, changes.pop("reason", ""))
+    errors = Errors(ends, none, held_out, np.arange(len(values)), none, reliable, changes.pop("reason", ""))
     approximation = np.asarray(changes.pop("approximation", none), dtype=float)
     problem = changes.pop("problem", None) or problem_of(moments, len(values))
-    return Reliability(problem, moments, spectrum(values, **changes), errors, approximation, trusted, problem.nulls)
+    return Reliability(problem, moments, spectrum(values, **changes), errors, approximation, reliable, problem.nulls)
 
 
 def test_doubts_of_values_and_of_landmarks() -> None:
     sizes = np.array([0.0, 1.0, 2.0, 4.0])
     for half, doubted in ((9.0, True), (0.3, True), (0.1, False)):
-        assert bool(solved(half=half * sizes, trusted=SOME).uncertain()) is doubted
-    assert solved(half=9.0 * sizes).uncertain() == ""  # all are trusted
+        assert bool(solved(half=half * sizes, reliable=SOME).uncertain()) is doubted
+    assert solved(half=9.0 * sizes).uncertain() == ""  # all are reliable
     for change, doubted in ((0.05, False), (0.2, True)):
-        alone = solved(approximation=np.array([0, 0, 0, change * 4]), trusted=[1, 0, 0, 1])
+        alone = solved(approximation=np.array([0, 0, 0, change * 4]), reliable=[1, 0, 0, 1])
         for own in (solved(approximation=np.array([5.0, *(change * sizes[1:])])), alone):
             assert bool(own.few_landmarks()) is doubted
-    assert solved(approximation=[0, 0, 0, 0.8], trusted=[1, 1, 1, 0]).few_landmarks() == ""
+    assert solved(approximation=[0, 0, 0, 0.8], reliable=[1, 1, 1, 0]).few_landmarks() == ""
 
 
 @doubtful
@@ -172,7 +172,7 @@ def test_values_that_a_tight_roll_hides_are_not_trusted() -> None:
 def test_which_values_slower_functions_call_in_question(ratios: list[float], wanted: list[int]) -> None:
     found = replace(solved(), ratios=np.array(ratios))
     np.testing.assert_array_equal(found.slower, np.array(wanted, bool))
-    np.testing.assert_array_equal(found.trusted, ~found.slower)
+    np.testing.assert_array_equal(found.reliable, ~found.slower)
 
 
 def test_functions_that_see_single_points_of_rounded_rows_are_not_trusted() -> None:

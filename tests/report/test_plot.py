@@ -128,13 +128,13 @@ def test_an_embedding_of_a_model_is_its_transform() -> None:
 
 def test_spectrum_has_intervals_held_out_values_and_trust() -> None:
     estimator = fitted(np.random.default_rng(1).random((1500, 1)), scale=0.2, n_components=8)
-    trusted = estimator.reliable_ = np.array([True, True, False, True, True, False, False, True])
+    reliable = estimator.reliable_ = np.array([True, True, False, True, True, False, False, True])
     axes = plot.spectrum(estimator)
-    np.testing.assert_array_equal(drawn(axes, "trusted").get_ydata(), estimator.eigenvalues_[1:][trusted[1:]])
-    np.testing.assert_array_equal(drawn(axes, "not trusted").get_ydata(), estimator.eigenvalues_[~trusted])
+    np.testing.assert_array_equal(drawn(axes, "reliable").get_ydata(), estimator.eigenvalues_[1:][reliable[1:]])
+    np.testing.assert_array_equal(drawn(axes, "not reliable").get_ydata(), estimator.eigenvalues_[~reliable])
     np.testing.assert_array_equal(drawn(axes, "held out").get_ydata(), estimator.validation_values_[1:])
     ends = np.concatenate([[s[:, 1] for s in c.get_segments()] for c in axes.collections])
-    shown = np.concatenate([estimator.eigenvalue_errors_[1:][some[1:]] for some in (trusted, ~trusted)])
+    shown = np.concatenate([estimator.eigenvalue_errors_[1:][some[1:]] for some in (reliable, ~reliable)])
     np.testing.assert_allclose(ends, shown)
     low, high = axes.get_ylim()
     assert low < min(0, *ends.ravel())

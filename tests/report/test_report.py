@@ -78,9 +78,9 @@ def test_the_page_has_the_numbers_of_the_model() -> None:
     words = Page(report.render(estimator, X, about="moons.zarr", settings="command: fit\nseed: 7")).words
     values = [f"{value:.6g}" for value in (*estimator.eigenvalues_[1:], *estimator.validation_values_[1:])]
     values += [estimator.moments_.fingerprint, f"{estimator.search_results_.chosen.score:.5g}", "seed: 7"]
-    values += ["3 of 4 values are doubtful", "trusted3 of 5"]
+    values += ["3 of 4 values are doubtful", "reliable3 of 5"]
     assert [text for text in values if text not in words] == []
-    assert len(re.findall(r"λ[₀-₉] = [\d.]+ \(not trusted\)", words)) == 2
+    assert len(re.findall(r"λ[₀-₉] = [\d.]+ \(not reliable\)", words)) == 2
 
 
 EVIL = "<script>alert(1)</script>\"'&<img src=x onerror=alert(2)> $x^2$ \u5b57\x08"

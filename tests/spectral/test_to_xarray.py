@@ -47,7 +47,7 @@ def test_regression_maps_are_those_of_least_squares() -> None:
     weights = np.cos(np.radians(data.lat))
     ratio = (weights * wanted**2).sum(("lat", "lon")) / (weights * data.var("time")).sum()
     assert_close(found.explained_variance_ratio.values, ratio.values, 1e-9)
-    for values, wanted in ((found.scores.T, scores), (more.trusted, model.reliable_)):
+    for values, wanted in ((found.scores.T, scores), (more.reliable, model.reliable_)):
         np.testing.assert_array_equal(values, wanted)
 
 
