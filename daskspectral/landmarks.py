@@ -1,16 +1,15 @@
-"""Landmarks: choosing p points y_i, at which the basis functions k(., y_i) sit, out of a sample of the rows.
+"""Selection of landmarks: the p centers y_i of the basis functions k(., y_i), out of a sample of the rows.
 
     method         p rows of the data
     "uniform"      drawn uniformly
-    "kmeans++"     k-means++ seeds: spread out, denser where the data are
-    "farthest"     farthest-point traversal: even cover, also of the edges
-    "cholesky"     pivots of a Cholesky factorisation of the kernel matrix
+    "kmeans++"     k-means++ seeds: well separated, denser in regions of many rows
+    "farthest"     farthest-point traversal: even cover, edges included
+    "cholesky"     pivots of a Cholesky factorization of the kernel matrix
 
-`basis.Landmarks` takes one of these as its argument `method` (and points of your own as `points`), a shell as
-`--landmark-method`. All but the first choose among `sample` rows drawn uniformly (10 p by default, at least 10 000).
-The choice matters where few rows decide. On two half-moons with noise 0.05, whose second eigenvalue tends to 0, 200
-farthest-point landmarks give 0.058, k-means++ 0.27 and uniform ones 0.50: the functions that reach into the gap between
-the clusters matter.
+Select one by `basis.Landmarks(method=)`, or by `--landmark-method` on the command line. All but the first choose
+among `n_candidates` rows drawn uniformly (10 p by default, at least 10 000). The method matters if few rows determine
+the result: on two half-moons with noise 0.05, whose second eigenvalue tends to 0, the estimate with 200 landmarks is
+0.058 (farthest-point), 0.27 (k-means++) or 0.50 (uniform), depending on functions in the gap between the clusters.
 
 The functions here work on a sample (m, d) in memory:
 
@@ -18,15 +17,12 @@ The functions here work on a sample (m, d) in memory:
     >>> from daskspectral import landmarks
     >>> sample = np.array([[0.0], [0.1], [0.2], [5.0], [9.0]])
     >>> rows = landmarks.choose("farthest", sample, 3, np.random.default_rng(0))
-    >>> np.sort(sample[rows, 0])[1:]  # and one of the three rows that lie together
+    >>> np.sort(sample[rows, 0])[1:]  # and one of the three neighboring rows
     array([5., 9.])
 
-Every method returns row indices into the sample, distinct and in the order in which they were chosen, and
-depends only on its arguments and the state of the generator.
-
-Distances are sums of squared coordinate differences, which need neither centring nor clipping: they are 0 for
-equal rows and lose no digits far from the origin. A kernel enters as ``gram(a, b)``, the (len(a),
-len(b)) array of its values; it sees the points as they are, since not every kernel is translation invariant.
+Results are deterministic for equal arguments and an equal state of the generator. Distances are sums of squared
+coordinate differences: 0 for equal rows, without loss of digits far from the origin. Kernels receive the points
+without centering, because not every kernel is translation invariant.
 """
 
 from __future__ import annotations
@@ -56,8 +52,8 @@ Indices = NDArray[np.intp]
 Gram = Callable[[Array, Array], NDArray[Any]]
 Diagonal = Callable[[Array], NDArray[Any]]
 
-BY_KERNEL = ("cholesky",)  # methods that judge points by the kernel, not by distances
-MANY_COLUMNS = 100  # from which distances are taken row by row
+BY_KERNEL = ("cholesky",)  # methods that use the kernel in place of distances
+MANY_COLUMNS = 100  # above which distances are computed row by row
 METHODS = ("uniform", "kmeans++", "cholesky", "farthest")
 
 _EXHAUSTED = 1e-12  # a residual below this fraction of the largest diagonal entry is rounding
@@ -72,11 +68,38 @@ def choose(
     gram: Gram | None = None,
     diagonal: Diagonal | None = None,
 ) -> Indices:
-    """Return the indices (p,) of landmarks chosen by one of `METHODS`.
+    """Return the indices of landmarks selected by one of `METHODS`.
 
-    "cholesky" needs ``gram``. All methods but "uniform" return fewer than p indices when the sample
-    cannot support p (see each); the caller decides whether to warn. Raises ValueError for an unknown method, a
-    missing kernel, a sample that is not a finite (m, d) array, or p outside 1..m.
+    Parameters
+    ----------
+    method : str
+        One of `METHODS`.
+    sample : array-like of shape (m, d)
+        Candidate rows, finite.
+    p : int
+        Number of landmarks, from 1 to m.
+    rng : numpy.random.Generator
+        Source of random numbers.
+    gram : callable, optional
+        ``gram(a, b)`` returns the kernel matrix of shape ``(len(a), len(b))``; required by "cholesky".
+    diagonal : callable, optional
+        ``diagonal(a)`` returns k(x, x) of shape ``(len(a),)``; avoids the evaluation of diag K in blocks.
+
+    Returns
+    -------
+    ndarray of int, shape (q,), q <= p
+        Row indices into the sample. All methods but "uniform" return fewer than p if the sample does not support p;
+        no warning is issued.
+
+    Raises
+    ------
+    ValueError
+        If the method is unknown, its kernel is missing, the sample is not a finite (m, d) array, or p is not in
+        1..m.
+
+    See Also
+    --------
+    daskspectral.basis.Landmarks : The basis of kernel functions at landmarks.
 
     Examples
     --------
@@ -93,7 +116,30 @@ def choose(
 
 
 def uniform(sample: ArrayLike, p: int, rng: np.random.Generator) -> Indices:
-    """Return p indices drawn uniformly without replacement.
+    """Return p row indices drawn uniformly without replacement.
+
+    Parameters
+    ----------
+    sample : array-like of shape (m, d)
+        Candidate rows, finite.
+    p : int
+        Number of landmarks, from 1 to m.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    ndarray of int, shape (p,)
+        Row indices into the sample.
+
+    Raises
+    ------
+    ValueError
+        If the sample is not a finite (m, d) array, or p is not in 1..m.
+
+    See Also
+    --------
+    choose : Select landmarks by the name of a method.
 
     Examples
     --------
@@ -106,10 +152,34 @@ def uniform(sample: ArrayLike, p: int, rng: np.random.Generator) -> Indices:
 
 
 def kmeans_plus_plus(sample: ArrayLike, p: int, rng: np.random.Generator) -> Indices:
-    """Return k-means++ seeds: each next point is drawn with probability proportional to D(x)².
+    """Return k-means++ seeds.
 
-    D(x) is the distance to the nearest point chosen so far. O(m p d). Fewer than p indices, one for each
-    distinct row, when the sample has fewer than p of them. Arthur and Vassilvitskii, SODA 2007.
+    Each next point is drawn with probability proportional to D(x)², D(x) the distance to the nearest point chosen so
+    far. Time O(m p d). Arthur and Vassilvitskii, SODA 2007.
+
+    Parameters
+    ----------
+    sample : array-like of shape (m, d)
+        Candidate rows, finite.
+    p : int
+        Number of landmarks, from 1 to m.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    ndarray of int, shape (q,), q <= p
+        Row indices into the sample, distinct and in order of selection; q < p if the sample has only q distinct
+        rows.
+
+    Raises
+    ------
+    ValueError
+        If the sample is not a finite (m, d) array, or p is not in 1..m.
+
+    See Also
+    --------
+    farthest_point : Even cover, edges included.
 
     Examples
     --------
@@ -128,10 +198,34 @@ def kmeans_plus_plus(sample: ArrayLike, p: int, rng: np.random.Generator) -> Ind
 
 
 def farthest_point(sample: ArrayLike, p: int, rng: np.random.Generator) -> Indices:
-    """Return a farthest-point traversal from a random first point, ties to the lowest index.
+    """Return a farthest-point traversal from a random first point.
 
-    Its covering radius is at most twice the best one for p points. O(m p d). Fewer than p indices, one for
-    each distinct row, when the sample has fewer than p of them. Gonzalez, Theor. Comput. Sci. 38, 1985.
+    Ties go to the lowest index. The covering radius is at most twice the optimum for p points. Time O(m p d).
+    Gonzalez, Theor. Comput. Sci. 38, 1985.
+
+    Parameters
+    ----------
+    sample : array-like of shape (m, d)
+        Candidate rows, finite.
+    p : int
+        Number of landmarks, from 1 to m.
+    rng : numpy.random.Generator
+        Source of random numbers.
+
+    Returns
+    -------
+    ndarray of int, shape (q,), q <= p
+        Row indices into the sample, distinct and in order of selection; q < p if the sample has only q distinct
+        rows.
+
+    Raises
+    ------
+    ValueError
+        If the sample is not a finite (m, d) array, or p is not in 1..m.
+
+    See Also
+    --------
+    kmeans_plus_plus : Random seeds, denser near the data.
 
     Examples
     --------
@@ -146,14 +240,39 @@ def farthest_point(sample: ArrayLike, p: int, rng: np.random.Generator) -> Indic
 def pivoted_cholesky(
     sample: ArrayLike, p: int, rng: np.random.Generator, gram: Gram, *, diagonal: Diagonal | None = None
 ) -> Indices:
-    """Return the pivots of the diagonally pivoted partial Cholesky factorisation of K = gram(sample, sample).
+    """Return the pivots of a diagonally pivoted partial Cholesky factorization of K.
 
-    Each step takes the largest entry of diag(K - Lᵀ L): the point farthest, in the kernel's feature space,
-    from the span of the points chosen so far; ties, up to rounding, go to the lowest index. K is never formed:
-    O(m p²) time, 8 m p bytes. ``diagonal(a)`` (len(a),) spares evaluating diag(K) in blocks. `rng` is not used.
-    Fewer than p indices when the residual first falls to 1e-12 of the largest entry of diag(K) (64 eps where
-    the kernel answers in a lower precision). Raises ValueError when K is zero or not positive semi-definite.
-    Harbrecht, Peters and Schneider, Appl. Numer. Math. 62, 2012.
+    K = gram(sample, sample) is never formed: time O(m p²), memory 8 m p bytes. Each pivot is the largest entry of
+    diag(K - Lᵀ L): the point farthest, in the kernel's feature space, from the span of the points chosen so far; ties,
+    up to rounding, go to the lowest index. Harbrecht, Peters and Schneider, Appl. Numer. Math. 62, 2012.
+
+    Parameters
+    ----------
+    sample : array-like of shape (m, d)
+        Candidate rows, finite.
+    p : int
+        Number of landmarks, from 1 to m.
+    rng : numpy.random.Generator
+        Not used.
+    gram : callable
+        ``gram(a, b)`` returns the kernel matrix of shape ``(len(a), len(b))``.
+    diagonal : callable, optional
+        ``diagonal(a)`` returns k(x, x) of shape ``(len(a),)``; avoids the evaluation of diag K in blocks.
+
+    Returns
+    -------
+    ndarray of int, shape (q,), q <= p
+        Row indices into the sample; q < p if the residual falls to 1e-12 of the largest entry of diag K first (64
+        eps if the kernel's values have a lower precision).
+
+    Raises
+    ------
+    ValueError
+        If K is zero or not positive semi-definite, the sample is not a finite (m, d) array, or p is not in 1..m.
+
+    See Also
+    --------
+    choose : Select landmarks by the name of a method.
 
     Examples
     --------
@@ -187,7 +306,7 @@ def pivoted_cholesky(
             raise ValueError(
                 "expected a positive semi-definite kernel, received a Cholesky residual of "
                 f"{residual.min():.3g} in row {residual.argmin()} of the sample (largest diagonal entry "
-                f"{largest:.3g}); correct the kernel, or choose landmarks by a method that needs none"
+                f"{largest:.3g}); correct the kernel, or choose another landmark method"
             )
         chosen[k] = pivot
         residual[chosen[: k + 1]] = 0.0
@@ -195,9 +314,30 @@ def pivoted_cholesky(
 
 
 def median_distance(sample: ArrayLike, rng: np.random.Generator, *, size: int = 1000) -> float:
-    """Return the median of |x_i - x_j| over the pairs i < j of at most ``size`` rows drawn from the sample.
+    """Return the median distance between rows of the sample.
 
-    Raises ValueError for fewer than two rows, and when the median is 0, which is no length scale.
+    Parameters
+    ----------
+    sample : array-like of shape (m, d)
+        Rows, finite.
+    rng : numpy.random.Generator
+        Source of random numbers.
+    size : int, default=1000
+        Number of rows drawn if the sample has more.
+
+    Returns
+    -------
+    float
+        Median of abs(x_i - x_j) over all pairs i < j of these rows.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than two rows, or the median is 0.
+
+    See Also
+    --------
+    choose : Select landmarks by the name of a method.
 
     Examples
     --------
@@ -207,20 +347,20 @@ def median_distance(sample: ArrayLike, rng: np.random.Generator, *, size: int = 
     x, _ = _checked(sample, 1)
     size = operator.index(size)
     if min(len(x), size) < 2:
-        raise ValueError(f"expected at least two rows, received {len(x)} with size={size}; give a scale")
+        raise ValueError(f"expected at least two rows, received {len(x)} with size={size}; pass a scale")
     rows = np.sort(rng.choice(len(x), size=size, replace=False)) if len(x) > size else slice(None)
     x, exponent = _scaled(x[rows])
     median = float(np.ldexp(np.median(pdist(x)), exponent))
     if median == 0.0:
         raise ValueError(
             f"expected rows that differ, received {len(x)} of which at least half the pairs coincide: "
-            "their median distance is 0 and sets no scale; give a scale"
+            "their median distance is 0 and is not a length scale; pass a scale"
         )
     return median
 
 
 def median_of_distinct(sample: ArrayLike, rng: np.random.Generator) -> float:
-    """The median distance, of the distinct rows where most coincide; 0 where all are equal.
+    """Return the median distance, of distinct rows if most coincide, and 0 if all are equal.
 
     Examples
     --------
@@ -235,7 +375,7 @@ def median_of_distinct(sample: ArrayLike, rng: np.random.Generator) -> float:
 
 
 def _spread(sample: ArrayLike, p: int, rng: np.random.Generator, pick: Callable[[Array], int]) -> Indices:
-    """Grow a set from a random row by ``pick(squared distances to the set)``, to p rows or until none is left."""
+    """Grow a set from a random row by ``pick(squared distances to the set)``, to p or all distinct rows."""
     x, p = _checked(sample, p)
     x = _scaled(x)[0]
     wide = x.shape[1] > MANY_COLUMNS
@@ -268,7 +408,7 @@ def _checked(sample: ArrayLike, p: int) -> tuple[Array, int]:
 
 
 def _scaled(x: Array) -> tuple[Array, int]:
-    """Return x / 2^e with entries within [-1, 1], and e: the division is exact, and squares stay in range."""
+    """Return x / 2^e with entries within [-1, 1], and e: an exact division that keeps squares in range."""
     exponent = int(np.frexp(np.abs(x).max())[1])
     return np.ldexp(x, -exponent), exponent
 

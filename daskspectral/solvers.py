@@ -1,8 +1,8 @@
-"""In which functions a solution is sought: those that are smooth for what the data see of them, or all above a cut.
+"""Solvers of the generalized eigenvalue problem: by regularization or by truncation of the Gram matrix.
 
-`Regularized`, the default, reports Rayleigh-Ritz values in the span of the leading functions of the penalised problem.
-`Truncated` takes all directions of the Gram matrix that are above rounding, for comparisons to rounding.
-`BurerMonteiro` is that of an `SDPEmbedding`.
+`Regularized`, the default, reports Rayleigh-Ritz values in the span of the leading functions of the penalized problem.
+`Truncated` keeps all directions of the Gram matrix above rounding, for comparisons to machine precision.
+`BurerMonteiro` is the solver of an `SDPEmbedding`.
 
     >>> import daskspectral as dsp
     >>> dsp.SpectralDecomposition(solver=dsp.solvers.Regularized(0.1)).get_params()["solver__penalty"]
@@ -24,16 +24,25 @@ Given = TypeVar("Given", float, float | str)
 
 @dataclass(frozen=True)
 class Regularized(Parameterised):
-    """The solution among the functions that are smoothest for what the data see of them; values carry no penalty.
+    """Rayleigh-Ritz solution in the span of the smoothest functions; values carry no penalty.
 
     Parameters
     ----------
-    penalty : float or "auto"
-        Strength of the penalty on rough functions, usually 1. It is c in c κ / n times the squared norm of a function,
-        κ the roughness of the form's functionals and n the number of rows; scale-invariant. "auto": chosen with the
-        kernel, .1 or 1, and from .01 to 100 of operators with singular values; 1 with a kernel that is given. On a
-        Fourier lattice 1, chosen from 1e-4 to 1 with a kernel that is given. What is chosen does not depend on the unit
-        of sample weights: these multiply c where they count rows more than once.
+    penalty : float or "auto", default="auto"
+        Strength c of the penalty on rough functions, usually 1: c κ / n times the squared norm of a function, κ the
+        roughness of the form's functionals and n the number of rows; scale-invariant. "auto": chosen with the
+        kernel, 0.1 or 1, and from 0.01 to 100 for operators with singular values; 1 if the kernel is fixed. On a
+        FourierBasis 1, and chosen from 1e-4 to 1 if the kernel is fixed. The choice does not depend on the unit of
+        sample weights; these multiply c if they count rows more than once.
+
+    See Also
+    --------
+    Truncated : Solution without a penalty.
+
+    Examples
+    --------
+    >>> Regularized(0.1)
+    Regularized(penalty=0.1)
     """
 
     cut: ClassVar = False
@@ -48,24 +57,35 @@ class Regularized(Parameterised):
             object.__setattr__(self, "penalty", check_number("penalty", self.penalty, NOT_NEGATIVE))
 
     def resolved(self, chosen: Given) -> float | Given:
-        """c: the given one, or the one that was `chosen` for "auto"."""
+        """Return the penalty c, which is `chosen` if penalty is "auto"."""
         return chosen if self.penalty == "auto" else float(self.penalty)
 
 
 @dataclass(frozen=True)
 class Truncated(Parameterised):
-    """The solution in all directions of the Gram matrices above a relative cut, of functions scaled to unit norm.
+    """Solution in all directions of the Gram matrices above a relative cutoff.
+
+    Functions are scaled to unit norm first.
 
     Parameters
     ----------
     rtol : float, optional
-        Relative cut of the Gram matrices' eigenvalues; by default 1e-10 in float64, 1e-6 in float32.
-    min_support : float
-        Functions of a radial kernel that rest on fewer effective points than this, (sum φ)² / sum φ², are left out,
-        with a RankWarning: their eigenvalues are an accident of the few points. A row of weight 2 counts as two;
-        weights w with sum w < (sum w)² / sum w², such as probabilities, are scaled to equality first.
-    ridge : float
-        Added to a symmetric form's diagonal, times its mean; never to the Gram matrix.
+        Relative cutoff of the Gram matrices' eigenvalues; by default 1e-10 in float64, 1e-6 in float32.
+    min_support : float, default=10.0
+        Least effective number of rows, (sum φ)² / sum φ², of a function of a radial kernel. Functions with fewer
+        are dropped with a RankWarning: their eigenvalues are artifacts of these few rows. A row of weight 2 counts
+        as two; weights w with sum w < (sum w)² / sum w², such as probabilities, are scaled to equality first.
+    ridge : float, default=0.0
+        Added to the diagonal of a symmetric form, relative to its mean; never to the Gram matrix.
+
+    See Also
+    --------
+    Regularized : Solution with a penalty on rough functions.
+
+    Examples
+    --------
+    >>> Truncated(1e-8).rtol
+    1e-08
     """
 
     cut: ClassVar = True
@@ -82,21 +102,30 @@ class Truncated(Parameterised):
             object.__setattr__(self, name, check_number(name, getattr(self, name), NOT_NEGATIVE))
 
     def resolved(self, chosen: Any) -> None:
-        """No penalty."""
+        """Return None: there is no penalty."""
 
 
 @dataclass(frozen=True)
 class BurerMonteiro(Parameterised):
-    """How an `SDPEmbedding` ascends to its optimum.
+    """Low-rank optimizer of the semidefinite program of an `SDPEmbedding`.
 
     Parameters
     ----------
-    method : {"accelerated", "power"}
-        Quasi-Newton ascent that finds the rank on the way, or the paper's projected power method.
-    tolerance : float
-        Duality gap, relative to the objective, at which the solution counts as optimal.
-    max_passes : int
-        Products with the kernel after which the ascent ends, optimal or not.
+    method : {"accelerated", "power"}, default="accelerated"
+        Quasi-Newton ascent with an adaptive rank, or the projected power method of the paper.
+    tolerance : float, default=1e-10
+        Duality gap, relative to the objective, at which the solution is optimal.
+    max_passes : int, default=10000
+        Maximum number of products with the kernel matrix.
+
+    See Also
+    --------
+    Regularized : Default solver of `SpectralDecomposition`.
+
+    Examples
+    --------
+    >>> BurerMonteiro("power").max_passes
+    10000
     """
 
     method: str = "accelerated"
@@ -113,7 +142,10 @@ Solving = Regularized | Truncated
 
 
 def solving(value: Any) -> Solving:
-    """The solver of an estimator, `Regularized()` by default. Raises TypeError for anything else."""
+    """Return the solver of an estimator; raise TypeError if it is of another type.
+
+    None means `Regularized()`.
+    """
     expected = "Regularized(penalty) or Truncated(rtol) of daskspectral.solvers, or None for the first"
     found: Solving = Regularized() if value is None else value
     check_type("solver", found, (Regularized, Truncated), expected)

@@ -1,7 +1,7 @@
-"""The automatic choice for a regression: kernels and scales are compared on a pilot by cross-validation over folds.
+"""Selection of the kernel and its scale for a regression, by cross-validation on a pilot sample.
 
-Each candidate is measured once by fold, and the sums alone tell the error of every penalty on folds that were left
-out. Rows that are landmarks stay in: a function k(., y) knows nothing of the target at y.
+The sums of each candidate are computed once per fold and determine the validation error of every penalty. Landmark
+rows are not dropped: a function k(., y) does not depend on the target at y.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 FACTORS, LARGEST_FACTOR = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0), 32.0
 NEAR = (2**-0.5, 2**0.5)  # factors of the best scale
-LEAST_ROWS = 6  # of a pilot: with fewer there is nothing to compare by
-PLAIN = 1.0  # the factor where nothing can be compared
+LEAST_ROWS = 6  # of a pilot: with fewer, candidates are not compared
+PLAIN = 1.0  # the factor if candidates are not compared
 
 
 @dataclass(frozen=True)
 class Terms:
-    """The weight of a gradient against a value, the penalty `alpha` where it is given, and the cut of the problem."""
+    """Weight of a gradient against a value, the penalty if it is fixed, and the relative cutoff."""
 
     gradient_weight: float
     alpha: float | None
@@ -46,16 +46,17 @@ class Terms:
 def decide_regression(
     source: Source, operator: Regression, side: FunctionSpace, terms: Terms, rng: np.random.Generator, *, blocks: bool
 ) -> Selection:
-    """The table of the candidates, with the parameters chosen by it: kernel and landmarks; folds may be `blocks`.
+    """Return the table of candidates, and the kernel and landmarks of the best.
 
-    Raises InvalidRowError for an invalid row (on_invalid="raise"), ValueError where no row is valid.
+    Folds are contiguous if `blocks`. Raises InvalidRowError for an invalid row (on_invalid="raise"), and ValueError
+    if no row is valid.
     """
     pilot, landmarks = Pilot.draw(source, operator, rng, blocks=blocks), side.drawing
     _advise_units(pilot)
-    derivatives = 3 if operator.gradients else 0  # for gradients the rough kernel has two more
+    derivatives = 3 if operator.gradients else 0  # with gradients the rough kernel has two more
     kernels = families_of(landmarks.kernel, derivatives, side.periods_in(source, operator))
     first = KernelFamily.of(kernels[0], side, pilot, rng)
-    first = replace(first, median=first.median or 1.0)  # any scale does where all points are equal
+    first = replace(first, median=first.median or 1.0)  # if all points are equal, any scale is valid
     functions = CandidateFunctions(side, [replace(first, kernel=kernel) for kernel in kernels])
 
     def problem(candidate: Setting) -> RidgeProblem:
@@ -80,7 +81,7 @@ def decide_regression(
 
 
 def _advise_units(pilot: Pilot) -> None:
-    """Warn where one scale cannot serve all columns."""
+    """Warn if one scale does not suit all columns."""
     spreads = {c: float(s) for c, s in enumerate(pilot.points("x").std(axis=0)) if s > 0}
     if text := unlike_columns(spreads, pilot.source.column_name):
         warn_user(text, FitWarning)

@@ -1,4 +1,4 @@
-"""HermiteRegressor: kernel regression on values and gradients, in one pass over the rows."""
+"""HermiteRegressor: kernel regression on values and gradients in one pass."""
 
 from __future__ import annotations
 
@@ -39,67 +39,79 @@ Array = NDArray[np.floating[Any]]
 
 
 class HermiteRegressor(Regressor):
-    """Kernel regression on values and gradients (section 7.2, algorithms 4 and 5, Cabannes and Bach 2024).
+    """Kernel regression on values and gradients.
 
-    f = intercept + Σ_i coef_i k(., y_i) at p landmarks minimises the mean over the rows of
+    Section 7.2 and algorithms 4 and 5 of Cabannes and Bach 2024. f = intercept + Σ_i coef_i k(., y_i) at p landmarks
+    minimizes the mean over the rows of
 
         (f(x) - y)² + gradient_weight |∇f(x) - t|²,
 
     plus alpha coef.K coef, with K the kernel matrix of the landmarks. The intercept is the weighted mean of y, so that
-    f + b is fitted to y + b. One pass sums p × p matrices, in
-    O(n p² + n p d); the rest is p × p. Without gradients this is Nystrom kernel ridge regression.
+    a fit to y + b is f + b. One pass sums p × p matrices in O(n p² + n p d). Without gradients this is Nystrom kernel
+    ridge regression.
 
     Parameters
     ----------
     basis : Landmarks, FourierBasis, "landmarks" or "fourier", optional
-        The functions, `Landmarks()` by default: 500, or n where there are fewer rows. Its kernel "auto" compares
-        Matern(1.5), with gradients Matern(2.5), and Gaussian at many scales, by cross-validation on a pilot of 10 000
-        rows at most; a kernel whose scale is "auto" is compared with itself at other scales. `search_results_` has the
-        table. A FourierBasis serves one to three columns: one pass sums modes, from which kernel, scale and alpha are
-        chosen afterwards. Its kernel is the prior of its coefficients, alpha the weight of its squared norm.
-    alpha : float, "gcv" or None
-        Weight of the penalty, 0 or more; cross-validated by default. The default has the least error on folds that were
-        left out, for which sums by fold are enough; "gcv", and any fit without folds, takes the weight with the least
-        robust generalised cross-validation, which can fail badly where p is about half of n. The penalty is in the
-        units of X: even with linear functions, columns of a thousandth of the others' deviation hardly count at one
-        alpha. Give Rows(X, standardize=True) for columns of unequal units.
-    gradient_weight : float
-        Weight of a gradient against a value, 0 or more. In standardised columns gradients follow by the chain rule, and
-        count in these units.
+        `Landmarks()` by default: 500, or n if there are fewer rows. The kernel "auto" is selected from Matern(1.5),
+        with gradients Matern(2.5), and Gaussian at many scales, by cross-validation on a pilot of at most 10 000
+        rows; for a kernel with scale "auto" only the scale is selected. A FourierBasis is for one to three columns:
+        one pass sums modes, from which kernel, scale and alpha are chosen afterwards. Its kernel is the spectral
+        density of its coefficients, alpha the weight of its squared norm.
+    alpha : float, "gcv" or None, default=None
+        Weight of the penalty, 0 or more. None minimizes the error on validation folds, computed from the sums per
+        fold. "gcv", and any fit without folds, minimizes robust generalized cross-validation, which can fail badly
+        if p is about n / 2. The penalty is in the units of X: even with linear functions, columns with a thousandth
+        of the others' deviation hardly count at one alpha. Pass Rows(X, standardize=True) for columns of unequal
+        units.
+    gradient_weight : float, default=1.0
+        Weight of a gradient against a value, 0 or more. For standardized columns gradients follow by the chain
+        rule, and are weighted in these units.
     rtol : float, optional
-        Relative size of directions that are rounding, positive; by default 1e-15 in float64, 1e-6 in float32.
-    dtype : {"float64", "float32"}
-        Arithmetic of the features and their products, which are summed in float64 in any case.
-    device : {"cpu", "cuda", "auto"}
-        Where functions are evaluated and multiplied: "cuda" is a GPU (extra `gpu`). This holds for the pass, `predict`
-        and `score`; as in `SpectralDecomposition`.
-    folds : int, array (n,), "blocks", "random" or None
-        Into how many parts the sums are kept apart, for cross-validation; as in `SpectralDecomposition`. Rows that
-        depend on their neighbours, as in a time series, need "blocks", or labels of what belongs together.
+        Relative cutoff of directions that are rounding, positive; by default 1e-15 in float64, 1e-6 in float32.
+    dtype : {"float64", "float32"}, default="float64"
+        Arithmetic of the features and their products; sums are float64 in any case.
+    device : {"cpu", "cuda", "auto"}, default="cpu"
+        Device of the pass, `predict` and `score`: "cuda" is a GPU (extra `gpu`); as in `SpectralDecomposition`.
+    folds : int, array of shape (n,), "blocks", "random" or None, default=10
+        Folds of the cross-validation; as in `SpectralDecomposition`. Rows that depend on their neighbors, as in a
+        time series, need "blocks", or labels of the dependent rows.
     random_state : int, Generator or None
-        Seed of random choices: the same seed makes the same result. It decides the landmarks, with the global order of
-        the rows and nothing else.
+        Seed: it decides the landmarks, together with the global order of the rows only.
 
     Attributes
     ----------
-    coef_ : (p,), or (p, m) for m targets
-    intercept_ : float, or (m,): the weighted mean of y; 0 on a FourierBasis, whose first function is the constant and
-        has it in its coefficient
-    alpha_ : float, the penalty's weight search_results_ : Selection, the kernels that were compared, and the
-    `parameters` that give this fit again, to the same bits cv_ : float, the mean squared error at alpha_ on folds that
-    were left out, summed over the targets, with gradients
-        plus gradient_weight times theirs; None without folds
-    cv_score_ : float, the share of the targets' spread that was explained there: R² of values about their mean, with
-        gradients of both together; None without folds
-    cv_curve_ : (g, 2), penalties and their errors on folds that were left out; None without folds
-    gcv_ : float, robust generalised cross-validation at alpha_: the mean over the rows of the squared residual of the
-        value, and gradient_weight times the squared residual of the gradient, each corrected for its own leverage,
-        RSS / (1 - tr / n)² with n values or n d entries of gradients, and raised where the fit nears interpolation
-        (`daskspectral.solve.RidgeProblem.solve`)
-    gcv_curve_ : (g, 2), the penalties and these scores
-    rank_ : int, directions that the sums resolve
-    degrees_of_freedom_ : float, the trace of the hat matrix
-    moments_, basis_, kernel_, n_features_in_, feature_names_in_ (if named)
+    coef_ : ndarray of shape (p,) or (p, m)
+        Coefficients, of m targets.
+    intercept_ : float or ndarray of shape (m,)
+        Weighted mean of y; 0 on a FourierBasis, whose first function is the constant.
+    alpha_ : float
+        Weight of the penalty.
+    search_results_ : Selection
+        Kernels that were compared; its `best_params` reproduce this fit to the same bits.
+    cv_ : float or None
+        Mean squared validation error at alpha_, summed over the targets, with gradients plus gradient_weight times
+        their error; None without folds.
+    cv_score_ : float or None
+        Validation R² of values about their mean, with gradients of both together; None without folds.
+    cv_curve_ : ndarray of shape (g, 2) or None
+        Penalties and their validation errors; None without folds.
+    gcv_ : float
+        Robust generalized cross-validation at alpha_: the mean squared residual of values plus gradient_weight
+        times that of gradients, each corrected for its leverage, RSS / (1 - tr / n)² with n values or n d entries
+        of gradients, and raised if the fit is near interpolation (`daskspectral.solve.RidgeProblem.solve`).
+    gcv_curve_ : ndarray of shape (g, 2)
+        Penalties and these scores.
+    rank_ : int
+        Number of directions that the sums resolve.
+    degrees_of_freedom_ : float
+        Trace of the hat matrix.
+    moments_, basis_, kernel_, n_features_in_, feature_names_in_
+        As in `SpectralDecomposition`; the last only if columns have names.
+
+    See Also
+    --------
+    daskspectral.SpectralDecomposition : Spectral decomposition of an operator.
 
     Examples
     --------
@@ -156,22 +168,33 @@ class HermiteRegressor(Regressor):
         checkpoint_every: float = 60.0,
         progress: bool | None = None,
     ) -> Self:
-        """Measure the moments of X (n, d), y and the gradients in one pass on the active dask scheduler, and solve.
-
-        X is any data, or `Rows`, whose columns f depends on: gradients always have
-        all columns. The others are numpy (also memory-mapped), dask, zarr or xarray arrays, or the path or URL of a
-        zarr array. `sample_weight` (n,) are frequency weights, though cross-validation counts rows, whatever the
-        weights' unit. The other options are as in `SpectralDecomposition.fit`.
-
-        Raises ValueError, TypeError, FileNotFoundError or MemoryError for input that cannot work, before any task of
-        the pass is sent, and OSError for data that are damaged or change meanwhile.
+        """Fit the model to X, y and gradients in one pass on the active Dask scheduler.
 
         Parameters
         ----------
-        y : array (n,) or (n, m)
-            Targets, one or m for each row; in an update those of all rows, old and new.
-        gradients : array (n, d) or (n, m, d), optional
+        X : array-like of shape (n, d), Rows, path or URL
+            The columns that f depends on, as any data or `Rows`; gradients have all columns.
+        y : array of shape (n,) or (n, m)
+            Targets: a numpy (also memory-mapped), dask, zarr or xarray array, or the path or URL of a zarr array.
+            In an update, those of all rows, old and new.
+        gradients : array of shape (n, d) or (n, m, d), optional
             Derivatives of the targets by the columns of X.
+        sample_weight : array of shape (n,), optional
+            Frequency weights; cross-validation counts rows, regardless of the unit of the weights.
+        checkpoint, checkpoint_every, progress : optional
+            As in `SpectralDecomposition.fit`.
+
+        Returns
+        -------
+        HermiteRegressor
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError, TypeError, FileNotFoundError, MemoryError
+            If the input is invalid or too large, before any task of the pass is submitted.
+        OSError
+            If the data are damaged or change during the pass.
         """
         context = RunContext(progress, checkpoint, checkpoint_every)
         given = {"y": y, "gradients": gradients, "sample_weight": sample_weight}
@@ -232,7 +255,7 @@ class HermiteRegressor(Regressor):
         side.check_against(source, int(operator.gradients), operator)
         if (source.standardize or source.factors) and side.recipe.periodic:
             name = "standardize" if source.standardize else "latitude"
-            raise ValueError(f"{name}= would change the units of X, and periods are in them. Scale X before.")
+            raise ValueError(f"{name}= would change the units of X and its periods. Scale X before.")
 
         def choose(source: Source, *_: Any) -> Discretisation:
             return self._discretised(source, side, operator, at_most=asked == "auto")
@@ -242,7 +265,7 @@ class HermiteRegressor(Regressor):
         return Session(source, operator, choose, self.dtype, chosen_device(self.device), folds, expected, choosing)
 
     def _side(self, source: Source, operator: Regression) -> tuple[FunctionSpace, Any]:
-        """The functions for these data, and the number of landmarks that was asked for."""
+        """Return the functions for these data, and the requested number of landmarks."""
         basis = Landmarks() if self.basis is None else named(self.basis)
         recipe = basis.recipe if isinstance(basis, BasisRecipe) else None
         if not isinstance(recipe, (Landmarks, FourierBasis)):
@@ -259,7 +282,7 @@ class HermiteRegressor(Regressor):
     def _discretised(
         self, source: Source, side: FunctionSpace, operator: Regression, *, at_most: bool
     ) -> Discretisation:
-        """The basis and the scaling of columns, from passes and a draw of rows."""
+        """Return the basis and the scaling of columns."""
         source = standardized(source)
         if side.movable(source, operator):
             source, _ = centered(source, ["x"])
@@ -287,7 +310,7 @@ class HermiteRegressor(Regressor):
         resolve_ridge_cut(self.rtol, self.dtype)
 
     def _summary_parts(self) -> dict[str, Any]:
-        """The parts of a `Summary`."""
+        """Return the parts of a `Summary`."""
         moments: Moments = self.moments_
         gradients = "dirichlet" in moments.arrays
         facts = measured_facts(moments) | {
@@ -302,5 +325,5 @@ class HermiteRegressor(Regressor):
             folds = moments.folds.number if moments.folds is not None else 0
             facts["held out"] = f"{self.cv_score_:.4g} {kind}, squared error {self.cv_:.4g}, {folds} folds"
         else:
-            facts["score"] = f"{self.gcv_:g}, generalised cross-validation"
+            facts["score"] = f"{self.gcv_:g}, generalized cross-validation"
         return {"verdict": explained(self.cv_score_), "facts": facts}
