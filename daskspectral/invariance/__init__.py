@@ -1,4 +1,4 @@
-"""Regression and features that are exactly invariant under a group, or equivariant: level by level, in one pass."""
+"""Regression and features that are exactly invariant or equivariant under a group."""
 
 from daskspectral.invariance.features import InvariantFeatures
 from daskspectral.invariance.regressor import InvariantRegressor

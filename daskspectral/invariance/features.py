@@ -1,4 +1,4 @@
-"""InvariantFeatures: functions that a group leaves as they are, as features for any estimator of scikit-learn."""
+"""InvariantFeatures: invariant functions of a group as features for any scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -18,41 +18,50 @@ from daskspectral.validation import NOT_NEGATIVE, check_number
 
 
 class InvariantFeatures(Transformer):
-    """The values of a manifold's first eigenfunctions that a group leaves as they are.
+    """Invariant eigenfunctions of a manifold as features.
 
-    They are all invariant functions of whole eigenspaces of the Laplace-Beltrami operator, as `InvariantRegressor`
-    fits them (Soleymani and others 2025): whatever follows in a pipeline gives the same at g x and at x, to rounding,
-    for every g of the group. They are orthonormal for the uniform probability, the lowest eigenvalues first.
+    All invariant functions of the first eigenspaces of the Laplace-Beltrami operator, as in `InvariantRegressor`
+    (Soleymani and others 2025): a subsequent estimator returns the same at g x and at x, to rounding, for every g of
+    the group. They are orthonormal for the uniform probability, in ascending order of eigenvalues.
 
     Parameters
     ----------
     manifold : Manifold, optional
-        Where the points lie, such as Sphere(3). None: any columns of numbers, on the product of intervals over their
-        ranges in the fit, as in `InvariantRegressor`; new rows beyond an interval have the values at its end, and are
-        counted in a warning.
+        Manifold of the points, such as Sphere(3). None: any numeric columns, on the product of intervals over their
+        ranges in the fit, as in `InvariantRegressor`; new rows beyond an interval have the values at its end, and
+        are counted in a warning.
     group : Group, optional
-        Given by generators, such as Permutations(3), or by a Lie algebra; None: no invariance.
+        Group with generators, such as Permutations(3), or with a Lie algebra; None: no invariance.
     n_eigenfunctions : int, optional
-        D: as many whole levels as have at most D eigenfunctions, invariant or not. By default 1000, or as many as have
-        50 invariant functions if these are more, and at most half as many invariant functions as rows, but the first
-        that are not constant.
-    smoothness : float
-        s, 0 or more: each function is divided by D_λ^(s / dimension), D_λ the number of eigenfunctions with an
-        eigenvalue up to λ. A penalty on the squares of coefficients, as of LogisticRegression or Ridge, is then the
-        norm of the Sobolev space of order s: half the dimension + 1 is a good start, with a penalty that is chosen by
-        cross-validation. 0 leaves all functions with the mean square 1.
+        D: as many whole levels as have at most D eigenfunctions, invariant or not. By default 1000, or as many as
+        have 50 invariant functions if these are more, with at most half as many invariant functions as rows, but at
+        least the first that are not constant.
+    smoothness : float, default=0.0
+        Order s >= 0: each function is divided by D_λ^(s / dimension), D_λ the number of eigenfunctions with an
+        eigenvalue up to λ. A penalty on squared coefficients, as in LogisticRegression or Ridge, is then the norm
+        of the Sobolev space of order s: start with half the dimension + 1 and a cross-validated penalty. With 0 all
+        functions have the mean square 1.
 
     Attributes
     ----------
-    basis_ : InvariantBasis, the functions without the factors of `smoothness`
-    invariant_dimensions_ : (levels,), how many invariant functions each eigenspace has
-    n_eigenfunctions_ : int, D of the levels used
-    manifold_ : the manifold, `Interval` with the ranges where none was given
-    n_features_in_, feature_names_in_ (if named)
+    basis_ : InvariantBasis
+        The functions without the factors of `smoothness`.
+    invariant_dimensions_ : ndarray of shape (levels,)
+        Number of invariant functions of each eigenspace.
+    n_eigenfunctions_ : int
+        D of the levels used.
+    manifold_ : Manifold
+        The manifold; an `Interval` with the ranges if none was passed.
+    n_features_in_, feature_names_in_
+        As in scikit-learn; the latter if columns have names.
+
+    See Also
+    --------
+    daskspectral.InvariantRegressor : Regression with these functions.
 
     Examples
     --------
-    Points of the sphere near an axis of coordinates, and others, whatever the order and the signs of the coordinates:
+    Classify points of the sphere near a coordinate axis, invariant to order and signs of the coordinates:
 
     >>> import numpy as np
     >>> import daskspectral as dsp
@@ -86,10 +95,27 @@ class InvariantFeatures(Transformer):
         self.smoothness = smoothness
 
     def fit(self, X: Any, y: Any = None, *, progress: bool | None = None) -> Self:
-        """Make the functions for the rows of X (n, d): a pass finds the columns' ranges, where no manifold is given.
+        """Construct the functions; without a manifold, one pass finds the columns' ranges.
 
-        X and the options are as in `SpectralDecomposition.fit`. Raises ValueError or TypeError for another number of
-        columns, a group that does not act on the manifold, and where the first rows are off it.
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Rows, path or URL
+            Points, as in `SpectralDecomposition.fit`.
+        y : ignored
+            Present for scikit-learn's pipelines.
+        progress : bool, optional
+            As in `SpectralDecomposition.fit`.
+
+        Returns
+        -------
+        InvariantFeatures
+            The fitted transformer.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the number of columns is not the manifold's, the group does not act on the manifold, or the first
+            rows are off it.
         """
         with open_table(self, X, RunContext(progress), fits=True, y=y) as table:
             check_number("smoothness", self.smoothness, NOT_NEGATIVE)
@@ -112,9 +138,24 @@ class InvariantFeatures(Transformer):
         return self
 
     def transform(self, X: Any, **options: Any) -> Any:
-        """The functions at the rows of X, (n, k); containers and options as in `SpectralDecomposition.transform`.
+        """Return the functions at the rows of X.
 
-        Raises ValueError for points off the manifold.
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Points, in the containers of `SpectralDecomposition.transform`.
+        **options : optional
+            As in `SpectralDecomposition.transform`.
+
+        Returns
+        -------
+        array of shape (n, k)
+            Function values.
+
+        Raises
+        ------
+        ValueError
+            If points are off the manifold.
         """
         check_is_fitted(self)
         basis = self.basis_

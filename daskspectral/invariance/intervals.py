@@ -1,4 +1,4 @@
-"""The intervals of columns whose manifold nobody named, as a group asks for them."""
+"""Intervals of columns for models without a manifold, compatible with a group."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ from daskspectral.passes.support import FAR
 
 Array = NDArray[np.float64]
 logger = logging.getLogger("daskspectral")
-CONSTANT = 1e-6  # length of the side of a constant column, 1 that of the others: no function of it is among the first
-STEPS = 1000  # of the generators, after which a range that still grows has no end
+CONSTANT = 1e-6  # length for a constant column, 1 for the others: none of its functions is among the first
+STEPS = 1000  # applications of the generators, after which a growing range counts as infinite
 
 
 def ranges_of(source: Source, group: Group | None) -> Interval:
-    """The product of the intervals over the columns' ranges, of equal lengths, in one pass.
+    """Return the product of intervals over the columns' ranges, of equal lengths, in one pass.
 
-    A range that is more than three times as wide as that between the quantiles .001 and .999 of a sample is cut a
-    quarter of this width beyond them, with a ReliabilityWarning. Ranges are widened so that the group takes each to
-    another. No function depends on a column that is constant. Raises ValueError where all are, and as
-    `symmetric_ranges`.
+    A range more than three times as wide as that between the quantiles .001 and .999 of a sample is cut a quarter of
+    this width beyond them, with a ReliabilityWarning. Ranges are widened so that the group maps them onto each other.
+    No function depends on a constant column. Raises ValueError if all are constant, and as `symmetric_ranges`.
     """
     extent = extent_of(source, np.random.default_rng(0))
     ends = np.transpose([_range(axis, extent, source) for axis in range(source.dimension)])
@@ -47,10 +46,10 @@ def ranges_of(source: Source, group: Group | None) -> Interval:
 
 
 def symmetric_ranges(ends: Array, group: Group) -> Array:
-    """The narrowest ranges (2, d) around these that each generator takes to each other.
+    """Return the narrowest ranges (2, d) around these that each generator maps onto each other.
 
-    Raises ValueError for a group of other coordinates, and where no finite ranges do: for flows, generators that are no
-    signed permutations of the columns, and those whose shifts add up.
+    Raises ValueError for a group of other coordinates, and if no finite ranges exist: for flows, generators that are
+    not signed permutations of the columns, and those whose shifts add up.
     """
     if group.dimension != ends.shape[1]:
         raise ValueError(f"X has {ends.shape[1]} columns, and {group!r} acts on {group.dimension} coordinates")
@@ -71,15 +70,15 @@ def symmetric_ranges(ends: Array, group: Group) -> Array:
             return np.asarray(found)
         found = wider
     raise ValueError(
-        f"without a manifold the columns are intervals, and {group!r} moves points out of any: its shifts add up. "
-        "Name a manifold on which it acts, such as PeriodicBox"
+        f"without a manifold the columns are intervals, and {group!r} moves points out of every interval: its "
+        "shifts add up. Name a manifold on which it acts, such as PeriodicBox"
     )
 
 
 def advise_appended(source: Source, start: int, manifold: Manifold) -> None:
-    """Warn where rows from `start` on go beyond the ends of intervals that were made for those before."""
+    """Warn if rows from `start` on exceed the intervals of the rows before."""
     extent = extent_from(start, source, np.random.default_rng(0))
-    if extent is None:  # all of weight 0: as if they were absent
+    if extent is None:  # all of weight 0: treated as absent
         return
     lower, upper = manifold.ends
     over = np.maximum(lower - extent.lower, extent.upper - upper) / (upper - lower)
@@ -93,35 +92,35 @@ def advise_appended(source: Source, start: int, manifold: Manifold) -> None:
 
 
 def advise_products(basis: InvariantBasis) -> None:
-    """Warn where no function depends on two columns; raise ValueError where only the constant is left."""
+    """Warn if no function depends on two columns; raise ValueError if only the constant is left."""
     manifold = cast(Interval, basis.manifold)
     columns = int(np.count_nonzero(np.array(manifold.lengths) > CONSTANT))  # those that are not constant
     kept = [space for space, size in zip(basis.harmonic.levels, basis.dimensions, strict=True) if size]
     degrees = np.concatenate([space.degrees for space in kept if isinstance(space, LegendreSpace)])
     if not degrees.any():
         raise ValueError(
-            f"the rows are too few for the {columns} columns of X: only the constant function is left. Give more rows, "
+            f"the rows are too few for the {columns} columns of X: only the constant function is left. Pass more rows, "
             "fewer columns, n_eigenfunctions, or use HermiteRegressor, whose functions are not counted by columns"
         )
     if columns > 1 and (np.count_nonzero(degrees, axis=1) < 2).all():
         warn_user(
             f"of the {columns} columns of X a sum of functions of one column each is fitted, polynomials of degree "
             f"{degrees.max()}: with products of two there would be more functions than half the rows, or than can be "
-            "measured. Give fewer columns, or use HermiteRegressor, whose functions are not counted by columns",
+            "measured. Pass fewer columns, or use HermiteRegressor, whose functions are not counted by columns",
             FitWarning,
         )
 
 
 def _range(axis: int, extent: Extent, source: Source) -> tuple[float, float]:
     lower, upper = float(extent.lower[axis]), float(extent.upper[axis])
-    cut = extent.trimmed(axis) or (lower, upper)  # of nearly equal values the quantiles say nothing
+    cut = extent.trimmed(axis) or (lower, upper)  # quantiles of nearly equal values are meaningless
     if cut != (lower, upper):
         low, high = extent.quantiles(axis)
         warn_user(
             f"{source.column_name(axis)} goes from {lower:.4g} to {upper:.4g}, and all but two in a thousand of its "
             f"rows lie in a {(upper - lower) / (high - low):.3g} times smaller interval: its interval ends at "
-            f"{cut[0]:.4g} and {cut[1]:.4g}, and rows beyond are taken to its ends. Transform the column (a "
-            "logarithm, ranks), or give manifold=Interval(...) with ends of your own",
+            f"{cut[0]:.4g} and {cut[1]:.4g}, and rows beyond count as rows at its ends. Transform the column (a "
+            "logarithm, ranks), or pass manifold=Interval(...) with chosen ends",
             ReliabilityWarning,
         )
     return cut

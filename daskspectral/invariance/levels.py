@@ -24,17 +24,17 @@ from daskspectral.solve.ridge import (
 )
 
 Array = NDArray[np.floating[Any]]
-SMALL = 100  # functions, of which all penalties are tried: those of more are near the best of fewer
+SMALL = 100  # functions up to which all penalties are tried: for more, only those near the best of fewer
 
 
 @dataclass(frozen=True, eq=False)
 class InvariantProblem:
-    """Means over the rows of what is fitted, functions ordered by level.
+    """Regression problem of the means over the rows, with functions ordered by level.
 
-    Squared errors are minimized, and the penalty `alpha` times the Sobolev norm, whose weights are D_lambda^exponent.
-    `most` is D; it and the penalty are None if the solver chooses. `observed` are values, gradients or both, with forms
-    (r, r). `cumulative` (r,) is D_lambda of each function; `rows` is how many the data count as. `shares` (K,) are the
-    folds' shares of the weight, None without folds.
+    Minimizes squared errors plus `alpha` times the Sobolev norm with the weights D_lambda^exponent. `most` is D, None
+    if the solver chooses, like the penalty. `observed` are values, gradients or both, with forms (r, r).
+    `cumulative` (r,) is D_lambda of each function; `rows` the effective number of rows. `shares` (K,) are the folds'
+    shares of the weight, None without folds.
     """
 
     observed: tuple[Observed, ...]
@@ -47,17 +47,17 @@ class InvariantProblem:
 
     @property
     def penalty(self) -> Array:
-        """D_lambda^alpha (r,), the weights of the Sobolev norm, but 0 for constants: an offset of y costs nothing."""
+        """Weights (r,) of the Sobolev norm, D_lambda^alpha; 0 for constants, so that an offset of y is free."""
         weights = self.cumulative.astype(float) ** self.exponent
         return np.asarray(np.where(self.cumulative > 1, weights, 0.0))
 
     def leading(self, size: int) -> tuple[list[Observed], Array]:
-        """Return what is observed of the first functions, and their weights in the norm."""
+        """Return the observations of the first functions, and their weights in the norm."""
         return [kind.leading(size) for kind in self.observed], self.penalty[:size]
 
     @property
     def ends(self) -> list[int]:
-        """How many functions whole levels have, of levels that the sums see: gradients see no constant."""
+        """Numbers of functions of whole levels that the sums determine (gradients: without constants)."""
         ends = [int(np.count_nonzero(self.cumulative <= total)) for total in np.unique(self.cumulative)]
         seen = [end for end in ends if any(np.trace(kind.form[:end, :end]) > 0 for kind in self.observed)]
         return seen or ends
@@ -65,10 +65,10 @@ class InvariantProblem:
 
 @dataclass(frozen=True, eq=False)
 class InvariantSolution:
-    """Coefficients (k, m) of the leading functions: the levels with at most `most` harmonics together.
+    """Coefficients (k, m) of the levels with at most `most` eigenfunctions together.
 
-    `alpha` is the penalty, `score` its generalised cross-validation. `curve` (g, 3) has the D, penalty and score of
-    each candidate, where there are folds its error on these. None for a solver without cross-validation.
+    `alpha` is the penalty, `score` its generalized cross-validation. `curve` (g, 3) has the D, penalty and score of
+    each candidate, with folds the validation error. None for a solver without cross-validation.
     """
 
     coefficients: Array
@@ -79,21 +79,21 @@ class InvariantSolution:
 
 
 class InvariantSolver(Named, ABC):
-    """InvariantProblem -> InvariantSolution."""
+    """Solver of an `InvariantProblem`."""
 
     penalised: ClassVar[bool] = False
-    """Whether it has the penalty alpha, and takes gradients."""
+    """Whether it has the penalty alpha and accepts gradients."""
 
     @abstractmethod
     def solve(self, problem: InvariantProblem) -> InvariantSolution:
-        """The coefficients."""
+        """Return the coefficients."""
 
     @abstractmethod
     def refit(self, problem: InvariantProblem, solution: InvariantSolution, fold: int, share: float) -> Array:
-        """The coefficients (k, m) of the same functions, with the same penalty, without one fold."""
+        """Return the coefficients (k, m) without one fold, with the same functions and penalty."""
 
     def default(self, rows: int, exponent: float) -> int | None:
-        """The D for so many rows, unless it is given; None where it is chosen by the data."""
+        """Return D for this number of rows if it is not fixed; None if the data decide."""
         return None
 
 
@@ -102,8 +102,9 @@ class InvariantSolver(Named, ABC):
 class LeastSquares(InvariantSolver):
     """Ridge least squares over the first levels; cross-validation chooses their number and the penalty.
 
-    The rows of high leverage, at the ends of a range or where rows are few, decide which functions can be fitted. Folds
-    that are left out have their share of them; generalised cross-validation, without folds, sees their mean alone.
+    Rows of high leverage, at the ends of a range or in sparse regions, decide which functions can be fitted. Validation
+    folds contain their share of such rows; generalized cross-validation, without folds, depends on the mean leverage
+    only.
     """
 
     name: ClassVar[str] = "least_squares"
@@ -115,7 +116,7 @@ class LeastSquares(InvariantSolver):
         if (most := problem.most) is not None:
             ends = [end for end in ends if problem.cumulative[end - 1] <= most][-1:] or ends[:1]
         ends = [ends[i] for i in _spread(len(ends))]
-        ends = [end for end in ends if end <= count] or ends[:1]  # more functions than observations say nothing
+        ends = [end for end in ends if end <= count] or ends[:1]  # more functions than observations are not determined
         found: list[tuple[int, float, float]] = []
         for end in ends:
             start = min(found, key=lambda one: one[2])[1] if found and end > SMALL else None
@@ -131,7 +132,7 @@ class LeastSquares(InvariantSolver):
         )
 
     def _tried(self, problem: InvariantProblem, size: int, start: float | None) -> tuple[float, float]:
-        """The best penalty of the first functions, unless it is given, and its error on folds, or its estimate."""
+        """Return the best penalty of the first functions, or the fixed one, and its (estimated) error."""
         part, penalty = problem.leading(size)
         alpha, shares = problem.alpha, problem.shares
         if shares is not None and judges(shares):
@@ -150,7 +151,7 @@ class LeastSquares(InvariantSolver):
 @final
 @dataclass(frozen=True, repr=False)
 class Projection(InvariantSolver):
-    """The means of y u over the levels with D_lambda <= D (Algorithm 1, Soleymani and others 2025).
+    """Means of y u over the levels with D_lambda <= D (Algorithm 1, Soleymani and others 2025).
 
     Constant functions have the mean of y, and the others the means of (y - mean of y) u: an offset of y is one of f.
     """
@@ -175,10 +176,10 @@ class Projection(InvariantSolver):
         return np.asarray(np.where(constant[:, None], target, target - form[:, constant] @ target[constant]))
 
     def default(self, rows: int, exponent: float) -> int:
-        """n^(1 / (1 + alpha)), rounded down but for rounding."""
+        """Return n^(1 / (1 + alpha)), rounded down except for rounding errors."""
         return max(1, int(rows ** (1 / (1 + exponent)) + 1e-9))
 
 
 def _spread(count: int) -> Sequence[int]:
-    """Numbers below `count`: the first ones, then ever sparser, and the last one; not many more than 40."""
+    """Return at most about 40 numbers below `count`, dense at the start, with the last one."""
     return sorted({min(count - 1, k) for k in range(16)} | set(np.geomspace(1, count, 30).astype(int) - 1))

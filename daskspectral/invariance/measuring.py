@@ -1,4 +1,4 @@
-"""What a regression measures under a group: how many invariant or equivariant functions, decided on a few rows."""
+"""Number of invariant or equivariant functions of a regression, decided on a sample of the rows."""
 
 from __future__ import annotations
 
@@ -33,31 +33,31 @@ TERMS = 20_000  # of sums, eigenfunctions among them, which all rows are measure
 WORK = 2e8  # of these times rows, where there are more than HARMONICS of them
 PILOT = 3000  # rows, of which distinct ones are counted
 FURTHER = 100  # invariant functions that are measured beyond the first levels
-MOST_HARMONICS = 1500  # eigenfunctions of an output, unless told
+MOST_HARMONICS = 1500  # eigenfunctions of an output, by default
 
 
 @dataclass(frozen=True)
 class Levels:
-    """The levels of a manifold with their functions that are invariant under a group, for so many `rows`."""
+    """Levels of a manifold with their functions invariant under a group, for this number of `rows`."""
 
     manifold: Manifold
     group: Group | None
     rows: int
     numbers: int = 1
-    """Numbers that each row tells of a function."""
+    """Numbers that each row determines of a function."""
     tolerance: float = TOLERANCE
     counted: float | None = None
-    """How many of the rows differ and have weight; None for all."""
+    """Number of distinct rows of positive weight; None for all."""
 
     def of(self, most: int) -> InvariantBasis:
-        """The invariant functions of as many whole levels as have at most `most` functions together."""
+        """Return the invariant functions of the whole levels with at most `most` functions together."""
         harmonic = HarmonicBasis(self.manifold, most, tolerance=self.tolerance)
         return InvariantBasis(harmonic, self.group) if self.group is not None else InvariantBasis.all_of(harmonic)
 
     def within(self, invariant: int, harmonics: int | None = None) -> InvariantBasis:
-        """The first levels of at most so many invariant functions; the first one at least.
+        """Return the first levels with at most this number of invariant functions; at least one level.
 
-        `harmonics` bounds the number of all functions, by default what they cost does.
+        `harmonics` bounds the number of all functions; by default their cost is the bound.
         """
         if self.group is None:
             most = min(invariant, self.terms if harmonics is None else harmonics)
@@ -74,7 +74,7 @@ class Levels:
 
     @cached_property
     def _invariants(self) -> Invariants | None:
-        """The invariant functions of each level, found once however often levels are added."""
+        """Return the invariant functions of each level, computed once."""
         return None if self.group is None else Invariants.of(self.manifold, self.group)
 
     @property
@@ -96,7 +96,7 @@ class Levels:
             basis = self.within(min(START, self.most))
         level, most = len(basis.multiplicities), int(basis.multiplicities.sum())
         found = basis
-        while found.size < 2 <= self.rows:  # few rows: the penalty is left to hold the functions of the next level
+        while found.size < 2 <= self.rows:  # few rows: the penalty controls the functions of the next level
             most += self.manifold.multiplicity(level)
             if most > HARMONICS:
                 return basis
@@ -106,9 +106,9 @@ class Levels:
 
 @dataclass(frozen=True, eq=False)
 class InvariantSpace:
-    """The functions that parameters of an estimator ask for; without a `manifold`, on intervals over the ranges.
+    """Functions selected by an estimator's parameters; without a `manifold`, on intervals over the ranges.
 
-    Their values change with the group as `output` says, a representation or what names one, or not at all (None).
+    `output` is the representation by which values change with the group, its name, or None (invariant).
     """
 
     manifold: Manifold | None
@@ -127,11 +127,11 @@ class InvariantSpace:
         if self.output is None:
             return None
         if self.group is None:
-            raise ValueError(f"output={self.output!r} says how values change with a group: give the group")
+            raise ValueError(f"output={self.output!r} requires a group: pass group=")
         return Representation.of(self.output), self.group
 
     def check(self) -> None:
-        """Raise ValueError or TypeError for parameters that cannot work, whatever the data."""
+        """Raise ValueError or TypeError for parameters that are invalid for all data."""
         if self.manifold is not None and not isinstance(self.manifold, Manifold):
             raise ParameterError("manifold", "one of daskspectral.manifolds, such as Sphere(3)", self.manifold)
         if self.group is not None and not isinstance(self.group, Group):
@@ -151,11 +151,11 @@ class InvariantSpace:
             representation.pairs(group)
 
     def check_targets(self, operator: Regression) -> None:
-        """Raise ValueError where y has not the components of the output, or gradients have no place."""
+        """Raise ValueError if y has not the output's components, or gradients are not supported."""
         solver = InvariantSolver.named(self.solver)
         if operator.gradients and not solver.penalised:
             raise ValueError(
-                f"the solver {solver.name!r} takes means of y u, and gradients have no place in them; use "
+                f"the solver {solver.name!r} does not support gradients; use "
                 'solver="least_squares", or leave out the gradients'
             )
         if self.equivariance is None:
@@ -169,11 +169,11 @@ class InvariantSpace:
             shape = "(n,) or (n, 1)" if k == 1 else f"(n, {k})"
             raise ValueError(
                 f"y has {operator.targets or 1} columns, and {what} is a representation by matrices of "
-                f"{k} components: give y of shape {shape}, or another output"
+                f"{k} components: pass y of shape {shape}, or another output"
             )
 
     def decided(self, levels: Levels, source: Source) -> InvariantBasis | EquivariantBasis:
-        """The functions that a regression measures: as many as asked for, or as its solver or data decide."""
+        """Return the functions of a regression: the requested number, or the solver's or data's choice."""
         if self.equivariance is not None:
             return self._equivariant(levels, *self.equivariance)
         most = self.most
@@ -188,9 +188,9 @@ class InvariantSpace:
         return basis
 
     def _equivariant(self, levels: Levels, representation: Representation, group: Group) -> EquivariantBasis:
-        """The equivariant functions of the levels, by default as many as rows can tell.
+        """Return the equivariant functions of the levels, by default as many as the rows determine.
 
-        Raises ValueError where the levels that were asked for have no function, or more than there are numbers in y.
+        Raises ValueError if the requested levels have no function, or more than there are numbers in y.
         """
         most = self.most
         harmonic = HarmonicBasis(levels.manifold, most or MOST_HARMONICS, tolerance=levels.tolerance)
@@ -202,20 +202,20 @@ class InvariantSpace:
         if not basis.size:
             raise ValueError(
                 f"no function of the first {basis.multiplicities.sum()} eigenfunctions of {levels.manifold!r} changes "
-                f"with {group!r} as output={self.output!r} says, but 0: raise n_eigenfunctions, or change output"
+                f"with {group!r} by output={self.output!r}, except 0: raise n_eigenfunctions, or change output"
             )
         _check_size(basis, most, numbers)
         return basis
 
     def advise(self, basis: InvariantBasis, levels: Levels, *, asked: bool) -> None:
-        """Warn where rows are few for the first functions, unless these were `asked` for, or none is of two columns.
+        """Warn if rows are few for the first functions (if not `asked` for), or none is of two columns.
 
-        Raises ValueError where only the constant is left.
+        Raises ValueError if only the constant is left.
         """
         if not asked and basis.size > 1 and basis.size > levels.most:
             warn_user(
                 f"X has {levels.rows} rows, few for the {basis.size} functions of the first levels, which are no "
-                "fewer: the penalty decides what the rows do not, and values that were held out tell little. Give more "
+                "fewer: the penalty decides what the rows do not, and validation values are not reliable. Pass more "
                 "rows, or fewer columns",
                 FitWarning,
             )
@@ -223,7 +223,7 @@ class InvariantSpace:
             advise_products(basis)
 
     def check_columns(self, source: Source) -> None:
-        """Raise ValueError where points have other coordinates than the manifold or the group, or rows are too few."""
+        """Raise ValueError if the columns do not match manifold and group, or rows are too few."""
         d = source.n_features_in
         if self.most is not None and not InvariantSolver.named(self.solver).penalised and self.most > source.n:
             raise ValueError(f"n_eigenfunctions={self.most} is more than the {source.n} rows of X; lower it")
@@ -238,7 +238,7 @@ class InvariantSpace:
             )
 
     def check_first(self, source: Source) -> None:
-        """Raise ValueError where the first rows are off a manifold that is given, before the functions are made."""
+        """Raise ValueError if the first rows are off the manifold, before functions are constructed."""
         if self.manifold is None:
             return
         first = np.asarray(source.readers["x"].read(0, min(1000, source.n)), dtype=float)
@@ -247,9 +247,9 @@ class InvariantSpace:
             self.manifold.check(first[finite], tolerance=TOLERANCE)
 
     def levels(self, source: Source, kinds: tuple[bool, bool] = (True, False)) -> Levels:
-        """The levels for the rows of a source, which a pass reads where no manifold is given.
+        """Return the levels for the rows of a source; without a manifold this is one pass.
 
-        `kinds` tells whether there are values, and gradients that count.
+        `kinds` are flags: values are present, gradients count.
         """
         manifold = ranges_of(source, self.group) if self.manifold is None else self.manifold
         numbers = kinds[0] + kinds[1] * manifold.dimension
@@ -257,7 +257,7 @@ class InvariantSpace:
         return Levels(manifold, self.group, source.n, numbers, tolerance)
 
     def made(self, basis: InvariantBasis | EquivariantBasis) -> bool:
-        """Whether functions are of this manifold and group, and change with it as told."""
+        """Return whether functions are of this manifold, group and representation."""
         if not (basis.manifold == self.manifold or (self.manifold is None and isinstance(basis.manifold, Interval))):
             return False
         asked, group = (None, self.group) if self.equivariance is None else self.equivariance
@@ -276,9 +276,8 @@ class InvariantSpace:
 def decide_levels(levels: Levels, source: Source) -> tuple[InvariantBasis, Levels]:
     """Return the functions that least squares measures for all rows, among which the folds choose.
 
-    These are the `first` levels, and of a group further ones with up to 100 invariant functions, as far as sums over
-    the rows are cheap. Also return the levels as the rows count for them, of which some may have no weight or equal
-    others: up to 3000 rows tell.
+    These are the `first` levels, and of a group further ones with up to 100 invariant functions, if sums over the rows
+    are cheap. Also return the levels for the effective number of rows (distinct and of positive weight, of up to 3000).
     """
     fields = draw_fields(source, PILOT, np.random.default_rng(0))[1]
     weight = fields.get("weight", np.ones(len(fields["x"])))
@@ -291,7 +290,7 @@ def decide_levels(levels: Levels, source: Source) -> tuple[InvariantBasis, Level
 
 
 def _check_size(basis: InvariantBasis | EquivariantBasis, most: int | None, numbers: int) -> None:
-    """Raise ValueError for more functions within `most` than there are numbers in y and gradients."""
+    """Raise ValueError if there are more functions within `most` than numbers in y and gradients."""
     if basis.size > numbers:
         raise ValueError(
             f"n_eigenfunctions={most} has {basis.size} functions that the group allows, more than the {numbers} "
@@ -300,7 +299,7 @@ def _check_size(basis: InvariantBasis | EquivariantBasis, most: int | None, numb
 
 
 def _moves(group: Group | None, representation: Representation | None) -> list[Array]:
-    """What moves something, (A, b) of generators and (X, b) of the algebra, with the matrices of a representation."""
+    """Return (A, b) of generators and (X, b) of the algebra, with the representation's matrices."""
     if group is None:
         return []
     kinds = (group.generators, group.algebra) if representation is None else representation.pairs(group)

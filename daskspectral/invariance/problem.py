@@ -1,4 +1,4 @@
-"""From moments of invariant functions to a regression: what is fitted, how many rows it counts as, where these lie."""
+"""Regression from moments of invariant functions, and its diagnostics: validation error and uniformity."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from daskspectral.moments.regression import CrossValidation, cross_validate, obs
 from daskspectral.passes.support import FUNCTIONS, leading
 
 Array = NDArray[np.floating[Any]]
-CUT = 1e-10  # of directions of the Gram matrix that least squares takes for the size of a bias
-MISJUDGED = 5.0  # error on rows that were left out, over the error that is expected there
-SLIGHT = 0.1  # share of the spread, of which chance may be all
-EXPLAINED = 0.98  # share of the spread, above which it matters little
+CUT = 1e-10  # relative cutoff of the Gram matrix in the least squares that estimate a bias
+MISJUDGED = 5.0  # validation error over its expectation
+SLIGHT = 0.1  # explained share that may be due to chance
+EXPLAINED = 0.98  # explained share above which errors are harmless
 
 
 def problem_of(moments: Moments, *, gradient_weight: float, **objective: Any) -> InvariantProblem:
-    """Return what moments of invariant functions pose to a solver, with the `exponent`, `most` and `alpha`.
+    """Return the regression problem of the moments, with `exponent`, `most` and `alpha`.
 
     `gradient_weight` is the weight of a gradient against a value.
     """
@@ -42,12 +42,10 @@ def problem_of(moments: Moments, *, gradient_weight: float, **objective: Any) ->
 def fit_invariant(
     moments: Moments, solver: InvariantSolver, **objective: Any
 ) -> tuple[InvariantSolution, CrossValidation | None]:
-    """Solve moments of invariant functions, warn of what the solver cannot do with them, and judge it on the folds.
+    """Return the solution and its cross-validation (None without folds), and warn if it is unreliable.
 
-    The `objective` is as in `problem_of`.
-
-    The solution, and how it does on folds that were left out; None without folds.
-    Raises ValueError for moments that are not finite, or weights that are all zero.
+    The `objective` is as in `problem_of`. Raises ValueError for moments that are not finite, or weights that are all
+    zero.
     """
     problem = problem_of(moments, **objective)
     advise_weights(moments)
@@ -62,14 +60,14 @@ def fit_invariant(
 def _advise_unexplained(
     moments: Moments, solution: InvariantSolution, found: CrossValidation | None, *, automatic: bool
 ) -> None:
-    """Warn if rows that were left out are not explained, or far worse than those of the fit.
+    """Warn if validation rows are not explained, or far worse than those of the fit.
 
-    `automatic` says that D follows from the number of rows.
+    `automatic`: D follows from the number of rows.
     """
     size = len(solution.coefficients)
-    advice = "let n_eigenfunctions and alpha be chosen, give more rows or another group"
+    advice = "let n_eigenfunctions and alpha be chosen, pass more rows or another group"
     if automatic:
-        advice = 'take solver="least_squares", which chooses its functions, give n_eigenfunctions, or more rows'
+        advice = 'use solver="least_squares", which chooses its functions, set n_eigenfunctions, or pass more rows'
     if not _spread(moments):
         return
     if size == 1 and moments.basis.holds_constant:
@@ -81,22 +79,22 @@ def _advise_unexplained(
         return
     elif found.score <= 0 or (found.score < min(SLIGHT, 2 * found.standard_error) and not automatic):
         what = (
-            f"the {size} invariant functions that are fitted explain nothing of rows that were left out "
+            f"the {size} invariant functions that are fitted do not explain the validation rows "
             f"(R^2 = {found.score:.2g}, with a standard error of {found.standard_error:.2g})"
         )
     elif solution.score is not None and found.error > MISJUDGED * solution.score and found.score < EXPLAINED:
         what = (
-            f"the mean squared error is {found.error:.2g} on rows that were left out (R^2 = {found.score:.2g}), and "
-            f"{solution.score:.2g} by the rows of the fit: some rows lie where there are few others"
+            f"the mean squared error is {found.error:.2g} on validation rows (R^2 = {found.score:.2g}), and "
+            f"{solution.score:.2g} estimated from the fit: some rows lie in sparse regions"
         )
-        advice = "give more rows there, transform the columns (a logarithm, ranks), or lower n_eigenfunctions"
+        advice = "pass more rows there, transform the columns (a logarithm, ranks), or lower n_eigenfunctions"
     else:
         return
     warn_user(f"{what}: {advice}", FitWarning if automatic else ReliabilityWarning)
 
 
 def _spread(moments: Moments) -> bool:
-    """Whether there are gradients, or the values differ by more than rounding."""
+    """Return whether there are gradients, or the values differ by more than rounding."""
     if "value_squares" not in moments.arrays or "slope_squares" in moments.arrays:
         return True
     squares, means = moments.mean("value_squares"), moments.mean("value_sums")
@@ -104,7 +102,7 @@ def _spread(moments: Moments) -> bool:
 
 
 def _advise_uniformity(moments: Moments, coefficients: Array) -> None:
-    """Warn where the rows are not uniform, by more than chance, and means of y u are off by more than their noise."""
+    """Warn if rows are not uniform, beyond chance, and the bias of means of y u exceeds their noise."""
     rows = counted_rows(moments)
     found = Uniformity.of(moments, rows)
     if found.uniform:
@@ -119,23 +117,23 @@ def _advise_uniformity(moments: Moments, coefficients: Array) -> None:
         return
     basis = cast(InvariantBasis, moments.basis)
     warn_user(
-        f"the rows are not uniform on {basis.manifold!r}, as solver='projection' takes them to be: the means "
-        f"of {found.functions} functions of mean 0 are {found.deviation:.2g} together, where chance leaves "
-        f"{found.chance:.2g}. Means of y u are off by {100 * off:.2g} % of f for it, where chance leaves "
-        f"{100 * chance:.2g} %. Take solver='least_squares', which is right for any density",
+        f"the rows are not uniform on {basis.manifold!r}, as solver='projection' assumes: the means "
+        f"of {found.functions} functions of mean 0 are {found.deviation:.2g} together, by chance "
+        f"{found.chance:.2g}. Means of y u are off by {100 * off:.2g} % of f because of it, by chance "
+        f"{100 * chance:.2g} %. Use solver='least_squares', which is valid for any density",
         FitWarning,
     )
 
 
-CHANCE = 1e-6  # of means as large from uniform rows
+CHANCE = 1e-6  # probability of such means for uniform rows
 
 
 @dataclass(frozen=True)
 class Uniformity:
-    """How far rows are from uniform: the root `deviation` of the summed squares of the means of invariant functions.
+    """Deviation of rows from uniform: root of the summed squared means of invariant functions.
 
-    The means of the `functions` after the constant are 0 for the uniform probability, and uniform rows leave the
-    `chance` deviation √(functions / n). `likelihood` is the probability of as much or more by chance.
+    The means of the `functions` after the constant are 0 for the uniform probability; uniform rows have the `chance`
+    deviation √(functions / n). `likelihood` is the probability of this deviation or more by chance.
     """
 
     deviation: float
@@ -150,7 +148,7 @@ class Uniformity:
 
     @classmethod
     def of(cls, moments: Moments, rows: float) -> Uniformity:
-        """Of rows that count as so many, by whole levels of at most 100 functions."""
+        """Return the deviation of this effective number of rows, by whole levels of at most 100 functions."""
         basis = cast(InvariantBasis, moments.basis)
         means = moments.mean("gram")[0, 1 : leading(basis, FUNCTIONS)]  # the first function is the constant 1
         squares, count = float(means @ means), len(means)

@@ -38,7 +38,7 @@ Array = NDArray[np.floating[Any]]
 
 
 class InvariantRegressor(Regressor):
-    """Regression on a manifold among the functions that a group leaves as they are (Soleymani and others 2025).
+    """Regression on a manifold by invariant functions of a group (Soleymani and others 2025).
 
     f = Σ_λ Σ_j c_(λ, j) u_(λ, j), over the invariant functions u of whole eigenspaces of the
     Laplace-Beltrami operator, computed from the group's generators: |f(g x) - f(x)| is rounding for every g, and a
@@ -56,7 +56,7 @@ class InvariantRegressor(Regressor):
         Group of transformations; by default none. It has generators, such as Permutations(3), or a Lie algebra, such
         as SpecialOrthogonal(3).
     smoothness : float, optional
-        Order of the Sobolev norm; by default 2, or half the dimension plus 1. It is s, above half the manifold's
+        Order of the Sobolev norm; by default 2, or half the dimension plus 1. It is s > half the manifold's
         dimension: the norm has the weights D_λ^alpha, alpha = 2 s / dimension, with D_λ the number of eigenfunctions
         with an eigenvalue up to λ. The default is dimension / 2 + 1 if 2 is not above half the dimension.
     n_eigenfunctions : int, optional
@@ -65,46 +65,59 @@ class InvariantRegressor(Regressor):
         on the folds, as the penalty, among levels of up to 1000 eigenfunctions, or of up to 100 invariant ones if these
         are more and sums over the rows are cheap; with at most half as many invariant functions as rows, or as numbers
         with gradients (a value and the manifold's dimension a row), and the first that are not constant in any case;
-        "projection" takes n^(1 / (1 + alpha)).
+        "projection" uses n^(1 / (1 + alpha)).
     solver : {"least_squares", "projection"}
         Ridge least squares with the Sobolev norm as its penalty, or the projection for uniform points. The latter are
         means of y u (Algorithm 1, with y about its mean).
-        Where the data determine f, the relative error of least squares ends at the rounding of the sums, 1e-6 (squared,
-        1e-12).
+        If the data determine f, the relative error of least squares is limited by the rounding of the sums, 1e-6
+        (squared, 1e-12).
     output : str, Representation or array (q, k, k), optional
         How the k components of y change with the group, f(g x) = ρ(g) f(x): "vector" for a dipole or a velocity, a
         representation of `daskspectral.groups`, or the orthogonal matrices ρ(g) of the group's generators in their
-        order. None: not at all. By default as many whole levels are then measured as
+        order. None: invariant. By default as many whole levels are then measured as
         have at most 1500 eigenfunctions, and 1000 equivariant functions, half as many as numbers in y.
     alpha : float, optional
         Weight of the penalty; cross-validated by default. Constants are free of it. The default, chosen with D, has the
-        least error on folds that were left out. Without folds it is that of least generalised cross-validation, which
-        sees the mean leverage of the rows alone: keep the folds where rows are not uniform. Where it is given, D alone
-        is chosen.
+        least validation error; without folds it minimizes generalized cross-validation, which depends only on the mean
+        leverage of the rows: keep the folds if rows are not uniform. If alpha is fixed, only D is chosen.
     gradient_weight : float
         Weight of a gradient against a value, 0 or more.
     folds : int, array (n,), "blocks", "random" or None
-        Into how many parts the sums are kept apart, for held-out values; as in `SpectralDecomposition`.
+        Folds of the cross-validation; as in `SpectralDecomposition`.
 
     Attributes
     ----------
-    coef_ : tuple of arrays (m,), or (m, k) for k targets or components, one for each eigenspace: coefficients of all
-        its m eigenfunctions; of its invariant functions where it was not built (`InvariantBasis`)
-    invariant_dimensions_ : (levels,), how many invariant functions each eigenspace has
-    n_eigenfunctions_ : int, D of the levels used
-    manifold_ : the manifold, `Interval` with the ranges where none was given
-    smoothness_ : float, s
-    alpha_, gcv_ : with "least_squares", the penalty and its generalised cross-validation score; gcv_curve_ (levels, 3):
-        D, the best penalty, and its error on the folds, without folds its score
-    cv_ : float, the mean squared error on folds that were left out, summed over the targets, with gradients plus
-        gradient_weight times theirs; D and the penalty are those of all rows, chosen on the same folds. None without
-        folds
-    cv_score_ : float, the share of the targets' spread that was explained there: R² of values about their mean, with
-        gradients of both together; None without folds
-    cv_score_error_ : float, the standard error of cv_score_, from its spread over the folds; None without folds
-    uniformity_ : Uniformity, how far the (weighted) rows are from uniform on the manifold, by means of its functions;
-        None with an output
-    moments_, basis_, n_features_in_, feature_names_in_ (if named)
+    coef_ : tuple of ndarray, each of shape (m,) or (m, k)
+        Coefficients of all m eigenfunctions of each eigenspace, for k targets or components; of its invariant functions
+        if the eigenspace was not constructed (`InvariantBasis`).
+    invariant_dimensions_ : ndarray of shape (levels,)
+        Number of invariant functions of each eigenspace.
+    n_eigenfunctions_ : int
+        D of the levels used.
+    manifold_ : Manifold
+        The manifold; an `Interval` with the ranges if none was passed.
+    smoothness_ : float
+        Order s of the Sobolev norm.
+    alpha_, gcv_ : float
+        Penalty and its generalized cross-validation score, with "least_squares".
+    gcv_curve_ : ndarray of shape (levels, 3)
+        D, the best penalty, and its validation error, or its score without folds.
+    cv_ : float or None
+        Mean squared validation error, summed over the targets, with gradients plus gradient_weight times their error; D
+        and the penalty are those of all rows, chosen on the same folds. None without folds.
+    cv_score_ : float or None
+        Validation R² of values about their mean, with gradients of both together; None without folds.
+    cv_score_error_ : float or None
+        Standard error of cv_score_, from its spread over the folds; None without folds.
+    uniformity_ : Uniformity or None
+        Deviation of the (weighted) rows from uniformity on the manifold, by means of its functions; None with an
+        output.
+    moments_, basis_, n_features_in_, feature_names_in_
+        As in `SpectralDecomposition`; the last only if columns have names.
+
+    See Also
+    --------
+    InvariantFeatures : Invariant functions as features of another estimator.
 
     Examples
     --------
@@ -117,7 +130,7 @@ class InvariantRegressor(Regressor):
     array([1, 1, 1, 2, 2, 2, 3])
     >>> bool(np.allclose(f.predict(x), x.prod(axis=1), atol=1e-4))
     True
-    >>> bool(np.allclose(f.predict(x[:, ::-1]), f.predict(x), atol=1e-12))  # a permutation changes nothing
+    >>> bool(np.allclose(f.predict(x[:, ::-1]), f.predict(x), atol=1e-12))  # a permutation does not change f
     True
     """
 
@@ -160,19 +173,37 @@ class InvariantRegressor(Regressor):
         checkpoint_every: float = 60.0,
         progress: bool | None = None,
     ) -> Self:
-        """Measure the moments of X (n, d) and y, (n,) or (n, k), in one pass on the active dask scheduler, and solve.
+        """Fit the model to X, y and gradients in one pass on the active Dask scheduler.
 
-        `gradients` are the derivatives of y by the columns of X, (n, d), or (n, k, d); on an embedded manifold their
-        part along the normals is left out. With y=None they are fitted alone (forces, whose potential is then known up
-        to a constant: f has the mean 0). X, y and gradients are numpy (also memory-mapped), dask, zarr or xarray
-        arrays, or paths or URLs of zarr arrays. `sample_weight` (n,) are frequency weights: 2 is the row twice (exactly
-        so without folds, which may part equal rows, and up to 3000 rows, of which the functions are chosen). The other
-        options are as in `SpectralDecomposition.fit`.
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Rows, path or URL
+            Points: numpy (also memory-mapped), dask, zarr or xarray arrays, or paths or URLs of zarr arrays, as y
+            and gradients.
+        y : array of shape (n,) or (n, k), or None
+            Values. None: gradients are fitted alone (forces, whose potential is then known up to a constant: f has
+            the mean 0).
+        gradients : array of shape (n, d) or (n, k, d), optional
+            Derivatives of y by the columns of X; on an embedded manifold their part along the normals is dropped.
+        sample_weight : array of shape (n,), optional
+            Frequency weights: 2 is the row twice (exactly so without folds, which may separate equal rows, and up
+            to 3000 rows, from which the functions are chosen).
+        checkpoint, checkpoint_every, progress : optional
+            As in `SpectralDecomposition.fit`.
 
-        Raises ValueError or TypeError for a smoothness of half the dimension or less, more functions than rows, a
-        generator that is not an isometry of the manifold, points off it (by more than 1e-5, beyond an interval of its
-        width), y or gradients of another shape, gradients for "projection"; OSError for data that are damaged or change
-        meanwhile.
+        Returns
+        -------
+        InvariantRegressor
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If smoothness is half the dimension or less, there are more functions than rows, a generator is not an
+            isometry of the manifold, points are off it (by more than 1e-5, beyond an interval of its width), y or
+            gradients have another shape, or solver="projection" has gradients.
+        OSError
+            If data are damaged or change during the pass.
         """
         context = RunContext(progress, checkpoint, checkpoint_every)
         given = {"y": y, "gradients": gradients, "sample_weight": sample_weight}
@@ -219,7 +250,7 @@ class InvariantRegressor(Regressor):
         if not self._space.made(basis):
             raise ValueError(
                 f"these are moments of {basis.group!r} on {basis.manifold!r}, and this model has "
-                f"{self.group!r} on {self.manifold!r}; measure them again, or give the model their manifold and group"
+                f"{self.group!r} on {self.manifold!r}; measure them again, or pass the model their manifold and group"
             )
         self._space.check_targets(operator)
         solution, held_out = fit_invariant(
@@ -264,11 +295,25 @@ class InvariantRegressor(Regressor):
         return self
 
     def leverage(self, X: Any, *, out: str | os.PathLike[str] | None = None, **options: Any) -> Any:
-        """The leverage (n,) of new rows X among the rows of the fit: above 1 there are none near, at coarse resolution.
+        """Return the leverage of rows X relative to the rows of the fit.
 
-        u(x)ᵀ G⁻¹ u(x) / n, with the first invariant functions u (up to 100, each with 10 rows), G the mean of u uᵀ
-        over the rows of the fit; with an output of k components the largest eigenvalue of the matrix (k, k). Containers
-        and options are as in `predict`, which warns of such rows.
+        It is u(x)ᵀ G⁻¹ u(x) / n, with the first invariant functions u (up to 100, each with 10 rows) and G the mean of
+        u uᵀ over the rows of the fit; with an output of k components the largest eigenvalue of the matrix (k, k). Above
+        1 there are no rows of the fit nearby, at coarse resolution; `predict` warns of such rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d)
+            Points, in the containers of `predict`.
+        out : optional
+            As in `predict`.
+        **options : optional
+            As in `predict`.
+
+        Returns
+        -------
+        array of shape (n,)
+            Leverages.
         """
         check_is_fitted(self)
         function = SpanLeverage(self.basis_, support=self._support)
@@ -281,12 +326,12 @@ class InvariantRegressor(Regressor):
 
     @property
     def _space(self) -> InvariantSpace:
-        """The functions that parameters ask for."""
+        """Return the functions selected by the parameters."""
         functions = (self.manifold, self.group, self.smoothness, self.n_eigenfunctions, self.output)
         return InvariantSpace(*functions, self.alpha, self.gradient_weight, self.solver)
 
     def _summary_parts(self) -> dict[str, Any]:
-        """The parts of a `Summary`."""
+        """Return the parts of a `Summary`."""
         basis: InvariantBasis | EquivariantBasis = self.basis_
         kind = "invariant" if basis.representation is None else "equivariant"
         facts: dict[str, Any] = {

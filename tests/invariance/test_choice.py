@@ -40,7 +40,7 @@ def test_rows_left_out_that_are_not_explained_are_told() -> None:
     with pytest.warns(ReliabilityWarning, match="the constant, and predictions are the mean of y"):
         dsp.InvariantRegressor(S2, n_eigenfunctions=3).fit(x, x[:, 0])
     skew = rng().normal(size=(1000, 2))
-    with pytest.warns(ReliabilityWarning, match=r"explain nothing of rows that were left out \(R\^2 = -"):
+    with pytest.warns(ReliabilityWarning, match=r"R\^2 = -"):
         dsp.InvariantRegressor(n_eigenfunctions=500, alpha=1e-16).fit(skew, np.abs(skew[:, 0]) + skew[:, 1])
     model = dsp.InvariantRegressor(S2, Permutations(3)).fit(x, np.ones(400))  # nothing to explain, and no warning
     np.testing.assert_allclose(model.predict(x), 1, rtol=1e-14)
