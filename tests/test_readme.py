@@ -90,18 +90,20 @@ def test_the_readme_runs_from_top_to_bottom(
     values = dsp.load(folder / "model.zarr").eigenvalues_
     found = [*values[:6], *values[-2:]]
     told = re.search(
-        r"eigenvalue (\S+) separates.*?along them, (\S+), (\S+), (\S+), (\S+), ..., (\S+), (\S+) for", text, re.S
+        r"\((\S+) separates.*?along them, (\S+), (\S+), (\S+), (\S+), ..., (\S+), (\S+)\s+for", text, re.S
     )
     assert told is not None
     np.testing.assert_allclose(found[1:], [float(number) for number in told.groups()], rtol=0.01)
     np.testing.assert_allclose(values[2:], [k * k for k in range(1, 8) for _ in range(2)], rtol=0.06)
 
-    clusters, field, moves, moons = reader["models"]
+    clusters, field, moves, _, moons = reader["models"]
     assert adjusted_rand_score(reader["diagnosis"], clusters.labels_) > 0.75
     np.testing.assert_allclose(field.explained_variance_ratio_, [0.42, 0.07], atol=0.01)
     one = reader["found"].components[0]
     true = 1.5 * np.exp(-((one.lat / 15) ** 2) - ((one.lon - 220) / 40) ** 2)
     assert float(abs(xr.corr(one, true))) > 0.99
+    weighed = reader["own"].eigenvalues_  # of a double well with the potential x^2
+    assert 0 < weighed[0] < weighed[1] < weighed[2]
     np.testing.assert_allclose(moves.timescales_[:, 0], 84, rtol=0.03)
     np.testing.assert_allclose(reader["sets"].probabilities, 0.5, atol=0.05)
     np.testing.assert_array_equal(
@@ -110,7 +112,7 @@ def test_the_readme_runs_from_top_to_bottom(
     for name in ("eigenfunctions", "clusters", "maps", "timescales"):
         assert (folder / f"{name}.png").stat().st_size > 5_000
 
-    np.save("x.npy", reader["points"][:1000]), np.save("y.npy", np.sin(reader["points"][:1000, 0]))
+    np.save("x.npy", reader["points"][:1000]), np.save("y.npy", np.sin(reader["points"][:1000, :1]))
     zarr.open_array("points.zarr").append(reader["points"][:1000])  # more rows have come
     commands = re.findall(r"^    daskspectral (.*)$", shell.__doc__ or "", re.MULTILINE)
     assert len(commands) > 10
