@@ -42,7 +42,7 @@ class PermutationAverage:
 
     E (v . g w)^l = sum over partitions lambda of l with at most n parts of M_lambda(v) M_lambda(w),
     M_lambda^2 = l! / (prod lambda_i!) m_lambda^2 / (the number of monomials in m_lambda), m_lambda the monomial
-    symmetric functions. Several blocks have a partition each, and changes of sign leave even parts. `even` says that
+    symmetric functions. Several blocks have a partition each, and changes of sign keep even parts. `even`:
     x -> -x is in the group too.
     """
 
@@ -78,7 +78,7 @@ class PermutationAverage:
         return terms <= _MOST_TERMS and float(np.finfo(float).eps * np.sqrt(leading)) <= _LOST
 
     def terms(self, degree: int) -> int:
-        """Return about how many zonal functions of the degree take as long at a row as the invariant ones."""
+        """Return about how many zonal functions of the degree cost as much per row as the invariant ones."""
         smaller = sum(self.invariant_polynomials(k) for k in range(degree + 1))
         return 1 + 4 * smaller * self.ambient // max(1, degree)
 
@@ -192,7 +192,7 @@ def _table(blocks: tuple[ElementBlock, ...], degree: int) -> _Table:
 
 
 def _laplacian(blocks: tuple[ElementBlock, ...], degree: int) -> Array:
-    """The Laplace operator from the M_lambda of a degree to those of two degrees less.
+    """Return the Laplace operator from the M_lambda of a degree to those of two degrees less.
 
     The coefficient of x^mu in that of m_lambda is (b + 2) (b + 1) for each exponent b of mu whose rise by 2 makes it
     lambda.
@@ -217,7 +217,7 @@ def _laplacian(blocks: tuple[ElementBlock, ...], degree: int) -> Array:
 
 
 def _partitions(block: ElementBlock, most: int) -> list[Partition]:
-    """The partitions of 0, ..., `most` in at most as many parts as the block has coordinates, even ones for signs."""
+    """Return the partitions of 0, ..., `most` in at most as many parts as coordinates; even ones for signs."""
     step = 2 if block.signs else 1
     found: list[Partition] = [()]
     last: list[Partition] = [()]
@@ -228,7 +228,7 @@ def _partitions(block: ElementBlock, most: int) -> list[Partition]:
 
 
 def _weight(blocks: tuple[ElementBlock, ...], partitions: tuple[Partition, ...]) -> float:
-    """k! / prod lambda_i! over the number of monomials, as a product over the blocks."""
+    """Return k! / prod lambda_i! over the number of monomials, as a product over the blocks."""
     ways = factorial(sum(map(sum, partitions)))
     monomials = 1
     for block, partition in zip(blocks, partitions, strict=True):
@@ -240,17 +240,17 @@ def _weight(blocks: tuple[ElementBlock, ...], partitions: tuple[Partition, ...])
 
 
 def _powers(value: Array, growth: Growth) -> Array:
-    """value^0, value^1, ... as far as they are needed, (k, c)."""
+    """Return value^0, value^1, ... up to the largest required power, (k, c)."""
     most = growth[-1][0] if growth else 0
     return np.concatenate([np.ones((1, len(value))), np.cumprod(np.broadcast_to(value, (most, len(value))), axis=0)])
 
 
 def _leading(d: int, degree: int) -> float:
-    """The coefficient of t^l in the zonal kernel Z_l(t) on S^(d-1), N 2^l (a)_l / (2 a)_l."""
+    """Return the coefficient of t^l in the zonal kernel Z_l(t) on S^(d-1), N 2^l (a)_l / (2 a)_l."""
     a = (d - 2) / 2
     return SphereKernel(d, degree).size * prod(2 * (a + i) / (2 * a + i) for i in range(degree))
 
 
 def _mean_power(d: int, k: int) -> float:
-    """The mean of |t|^k over S^(d-1), t one coordinate."""
+    """Return the mean of |t|^k over S^(d-1), t one coordinate."""
     return exp(lgamma((k + 1) / 2) + lgamma(d / 2) - lgamma(0.5) - lgamma((k + d) / 2))

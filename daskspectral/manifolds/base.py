@@ -1,4 +1,4 @@
-"""What every manifold offers; a concrete one supplies the underscored hooks."""
+"""Interface of manifolds; subclasses implement the underscored hooks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Manifold(Registered, ABC):
         """The intrinsic dimension."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the constructor's arguments by name; `deep`, for scikit-learn, changes nothing."""
+        """Return the constructor's arguments by name; `deep`, for scikit-learn, has no effect."""
         return arguments_of(self)
 
     @abstractmethod
@@ -64,7 +64,7 @@ class Manifold(Registered, ABC):
         return None
 
     def _level(self, level: int) -> tuple[float, int]:
-        """The eigenvalue and its multiplicity, for level >= 0."""
+        """Return the eigenvalue and its multiplicity, for level >= 0."""
         raise self._unknown("eigenvalues of")
 
     def _sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -72,7 +72,7 @@ class Manifold(Registered, ABC):
         raise self._unknown("uniform samples of")
 
     def _eigenspace(self, level: int, points: Iterator[NDArray[np.float64]] | None) -> Eigenspace:
-        """The functions of a level >= 0; from saved `Eigenspace.points`, of which it takes as many as it needs."""
+        """Return the functions of a level >= 0; leading saved `Eigenspace.points` are used if passed."""
         raise self._unknown("eigenfunctions of")
 
     def _fault(self, g: Isometry) -> str | None:
@@ -96,7 +96,7 @@ class Manifold(Registered, ABC):
         return np.repeat([[-np.inf], [np.inf]], self.ambient, axis=1)
 
     def _departure(self, x: Array) -> Array | None:
-        """The distance in units of the manifold's size, (c,), for a checked x."""
+        """Return the distance in units of the manifold's size, (c,), for a checked x."""
         return self._distance(x)
 
     @final
@@ -122,7 +122,7 @@ class Manifold(Registered, ABC):
 
     @final
     def distance(self, x: ArrayLike) -> Array:
-        """Return how far each of the points x (c, d) is off the manifold: (c,), in their units."""
+        """Return the distances (c,) of the points x (c, d) from the manifold, in their units."""
         found = self.known_distance(x)
         if found is None:
             raise self._unknown("distances to")
@@ -200,7 +200,7 @@ class Manifold(Registered, ABC):
 
     @final
     def check_isometry(self, g: Isometry) -> None:
-        """Raise ValueError, saying why, unless a map of the coordinates is an isometry of the manifold.
+        """Raise ValueError with the reason unless a map of the coordinates is an isometry of the manifold.
 
         The matrix must be orthogonal to 1e-11, and on an embedded manifold keep points of the manifold on it (32 are
         tried).
@@ -212,7 +212,7 @@ class Manifold(Registered, ABC):
 
     @final
     def check_killing(self, field: KillingField) -> None:
-        """Raise ValueError, saying why, unless the flow of a field are isometries of the manifold, closed at s = 2π.
+        """Raise ValueError unless the flow of a field consists of isometries, closed at s = 2π.
 
         The matrix X must be antisymmetric to 1e-11 with eigenvalues i times integers, and 2π b whole `periods`, both to
         1e-6. On an embedded manifold the field must be tangential.
@@ -230,7 +230,7 @@ class Manifold(Registered, ABC):
         """Raise ValueError if `what`, as the message calls it, acts on another number of coordinates."""
         if size != self.ambient:
             raise ValueError(
-                f"{self!r} has {self.ambient} coordinates, and the {what} acts on {size}; give one that acts on "
+                f"{self!r} has {self.ambient} coordinates, and the {what} acts on {size}; pass one that acts on "
                 f"{self.ambient}"
             )
 
@@ -284,7 +284,7 @@ class Flat(Manifold):
     @final
     @property
     def widths(self) -> NDArray[np.float64]:
-        """upper - lower, (m,)."""
+        """Widths (m,), upper - lower."""
         return np.asarray(np.array(self.upper) - np.array(self.lower))
 
     def _sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -304,7 +304,7 @@ class Flat(Manifold):
 
 
 def bounds_of(lower: ArrayLike, upper: ArrayLike, *, scalar: bool = False) -> tuple[Array, Array]:
-    """The bounds of m coordinates, (m,) each. Raises ValueError where they are not finite and ascending."""
+    """Return the bounds of m coordinates, (m,) each. Raises ValueError if they are not finite and ascending."""
     a, b = (np.array(bound, dtype=np.float64, ndmin=int(scalar)) for bound in (lower, upper))
     if a.ndim != 1 or a.shape != b.shape or not a.size:
         raise ValueError(f"expected as many lower as upper bounds, received shapes {a.shape} and {b.shape}")
@@ -317,8 +317,8 @@ def sides_fault(g: Isometry, lengths: NDArray[np.float64]) -> str | None:
     """Return why a matrix does not permute sides of equal lengths (m,), with or without signs, or None."""
     entries = np.abs(g.matrix)
     if np.abs(entries - np.rint(entries)).max() > 1e-11:
-        return "its matrix is not a signed permutation, and does not take sides to sides"
+        return "its matrix is not a signed permutation, and does not map sides to sides"
     source = entries.argmax(axis=1)  # side i is the image of side source[i]
     for i in np.flatnonzero(np.abs(lengths - lengths[source]) > 1e-9 * lengths):
-        return f"it takes side {source[i]}, of length {lengths[source[i]]:g}, to side {i}, of length {lengths[i]:g}"
+        return f"it maps side {source[i]}, of length {lengths[source[i]]:g}, to side {i}, of length {lengths[i]:g}"
     return None

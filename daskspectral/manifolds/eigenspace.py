@@ -52,7 +52,7 @@ class IndexLevels:
 
 
 def _gathered(indices: Integers, values: Floats) -> tuple[Integers, Integers, Floats]:
-    """The tuples level by level, where each begins and the last ends, and the values."""
+    """Return the tuples level by level, where each begins and the last ends, and the values."""
     order = np.argsort(values, kind="stable")
     indices, values = indices[order], values[order]
     fresh = np.diff(values, prepend=-1.0) > TOGETHER * values
@@ -62,7 +62,7 @@ def _gathered(indices: Integers, values: Floats) -> tuple[Integers, Integers, Fl
 
 
 def sums_within(tables: Sequence[Floats], bound: float) -> tuple[Integers, Floats]:
-    """The tuples l (r, m) with Σ_i tables_i[l_i] ≤ bound, and these sums (r,), for ascending tables from 0 on."""
+    """Return the tuples l (r, m) with Σ_i tables_i[l_i] ≤ bound, and the sums (r,), for ascending tables from 0."""
     indices, sums = np.zeros((1, 0), dtype=np.int64), np.zeros(1)
     for table in tables:
         counts = np.searchsorted(table, bound * (1 + TOGETHER) - sums, side="right")
@@ -76,7 +76,7 @@ def sums_within(tables: Sequence[Floats], bound: float) -> tuple[Integers, Float
 def check_count(count: int) -> None:
     """Raise ValueError for more tuples than are enumerated."""
     if count > LARGEST:
-        raise ValueError(f"levels are known up to {LARGEST} functions; ask for a lower level")
+        raise ValueError(f"levels are known up to {LARGEST} functions; use a lower level")
 
 
 # -- eigenspaces -------------------------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ Matrix = Array | csr_array
 DENSE_LIMIT = 5000
 """The most functions among which invariant ones are solved for."""
 
-_STEP = 1e-30  # its square is nothing beside 1
+_STEP = 1e-30  # its square is negligible relative to 1
 
 
 def dense(matrix: Matrix) -> Array:
@@ -97,7 +97,7 @@ def dense(matrix: Matrix) -> Array:
 
 
 def along(polynomials: Callable[[Array], Array], x: Array, direction: Array) -> Array:
-    """The derivatives of polynomials at x along directions, exact to rounding: Im f(x + i h v) / h for a tiny h.
+    """Return the derivatives of polynomials at x along directions, exact to rounding: Im f(x + i h v) / h for a tiny h.
 
     Squire and Trapp 1998.
     """
@@ -135,7 +135,7 @@ class Functions(ABC):
         """direction(x_k) . grad r(x_k), (q, c), for directions (c, d)."""
 
     def points(self) -> tuple[NDArray[np.float64], ...]:
-        """What must be saved for the same functions to be made again: the fundamental points of zonal bases."""
+        """Return the fundamental points of zonal bases, which reproduce the same functions."""
         return ()
 
     @final
@@ -145,7 +145,7 @@ class Functions(ABC):
 
     @final
     def derivatives(self, x: ArrayLike, direction: ArrayLike) -> Array:
-        """direction(x_k) . grad phi_i(x_k) for directions (c, d), (c, m); tangent directions give intrinsic ones."""
+        """direction(x_k) . grad phi_i(x_k) for directions (c, d), (c, m); those of tangent directions are intrinsic."""
         return self._transformed(self.raw_along(self._checked(x), self._checked(direction)))
 
     @final
@@ -218,9 +218,11 @@ class Eigenspace(Functions, ABC):
 
     @abstractmethod
     def derived_action(self, field: KillingField) -> Matrix:
-        """dD(X), (m, m), of a Killing field of the manifold."""
+        """Return the antisymmetric matrix dD(X), (m, m), of a Killing field of the manifold."""
 
     def closed_form(self, isometries: Sequence[Isometry], algebra: Sequence[KillingField]) -> Matrix | None:
-        """An orthonormal basis (m, r) of the coefficients invariant under isometries and flows where one is cheaper to
-        write down than to solve for (orbits of frequencies on a torus), otherwise None."""
+        """Return an orthonormal basis (m, r) of invariant coefficients, or None.
+
+        A closed form (orbits of frequencies on a torus) is used if it is cheaper than solving the equations.
+        """
         return None

@@ -33,15 +33,15 @@ class Torus(Manifold):
 
     @abstractmethod
     def angles(self, x: Array) -> Array:
-        """t (c, m) of points (c, d)."""
+        """Return the angles t (c, m) of points (c, d)."""
 
     @abstractmethod
     def push(self, x: Array, direction: Array) -> Array:
-        """The derivative of the angles along directions (c, d), (c, m)."""
+        """Return the derivative (c, m) of the angles along directions (c, d)."""
 
     @abstractmethod
     def affine(self, g: Isometry) -> tuple[Integers, Array]:
-        """A (m, m), integers, and b (m,) of the isometry in angles, t -> A t + b."""
+        """Return A (m, m), integers, and b (m,) of the isometry t -> A t + b in angles."""
 
     @final
     def _level(self, level: int) -> tuple[float, int]:
@@ -59,11 +59,20 @@ class Torus(Manifold):
 @final
 @dataclass(frozen=True)
 class FlatTorus(Torus):
-    """The product of m ≥ 1 unit circles, (cos t_1, sin t_1, ..., cos t_m, sin t_m) in R^(2m).
+    """Product of m ≥ 1 unit circles, (cos t_1, sin t_1, ..., cos t_m, sin t_m) in R^(2m).
 
-    -Laplace-Beltrami has the eigenvalues |k|² over k in Z^m, with eigenfunctions exp(i k.t): level by level,
-    the sums n of m squares, with multiplicity r_m(n), the number of such k. Isometries are orthogonal matrices
-    (2m, 2m) that take circles to circles. Where the data are the angles themselves, use `PeriodicBox`.
+    -Laplace-Beltrami has the eigenvalues k.k over k in Z^m, with eigenfunctions exp(i k.t): the levels are the sums n
+    of m squares, with multiplicity r_m(n), the number of such k. Isometries are orthogonal matrices (2m, 2m) that map
+    circles to circles.
+
+    Parameters
+    ----------
+    m : int
+        Number of circles.
+
+    See Also
+    --------
+    PeriodicBox : The torus in angles.
 
     Examples
     --------
@@ -145,13 +154,25 @@ class FlatTorus(Torus):
 @final
 @dataclass(frozen=True)
 class PeriodicBox(Torus, Flat):
-    """prod_i [lower_i, upper_i) with periodic sides L_i = upper_i - lower_i, in coordinates x (c, m): [-1, 1)^10 is
-    PeriodicBox([-1] * 10, [1] * 10), and m angles live on PeriodicBox([0] * m, [2 * numpy.pi] * m).
+    """Box prod_i [lower_i, upper_i) with periodic sides, in coordinates x (c, m).
 
-    Any finite coordinates are a point, x_i + L_i the same as x_i. The metric is the Euclidean one of the coordinates:
-    -Laplace-Beltrami has the eigenvalues Σ_i (2π k_i / L_i)² over k in Z^m, with eigenfunctions
-    exp(2π i Σ_i k_i x_i / L_i); values that agree to a relative 1e-9 are one level. Isometries are
-    x -> A x + b with a signed permutation A that takes each side to a side of the same length.
+    m angles are points of PeriodicBox([0] * m, [2 * numpy.pi] * m). Any finite coordinates are a point, x_i + L_i the
+    same as x_i, for the sides L_i = upper_i - lower_i. The metric is the Euclidean one of the coordinates:
+    -Laplace-Beltrami has the eigenvalues Σ_i (2π k_i / L_i)² over k in Z^m, with eigenfunctions exp(2π i Σ_i k_i x_i /
+    L_i); values that agree to a relative 1e-9 are one level. Isometries are x -> A x + b with a signed permutation A
+    that maps each side to a side of the same length.
+
+    Parameters
+    ----------
+    lower : float or sequence of m floats
+        Lower bounds.
+    upper : float or sequence of m floats
+        Upper bounds.
+
+    See Also
+    --------
+    FlatTorus : The torus in cosines and sines.
+    Interval : A box without periodicity.
 
     Examples
     --------
@@ -168,7 +189,7 @@ class PeriodicBox(Torus, Flat):
 
     @property
     def lengths(self) -> Floats:
-        """The sides L (m,)."""
+        """Sides L (m,)."""
         return self.widths
 
     @property
@@ -294,13 +315,13 @@ class WaveSpace(Eigenspace):
 
 @lru_cache(maxsize=32)
 def _spectrum(torus: Torus) -> tuple[float, IndexLevels]:
-    """The square of the shortest rate, and the levels in this unit."""
+    """Return the square of the shortest rate, and the levels in this unit."""
     shortest = float(torus.rates.min())
     return shortest**2, IndexLevels(partial(_within, torus.rates / shortest), 1.0)
 
 
 def _within(rates: Floats, square: float) -> tuple[Integers, Floats]:
-    """The k with Σ_i (k_i r_i)² ≤ square, one of each pair k, -k, (r, m), and these sums."""
+    """Return the k with Σ_i (k_i r_i)² ≤ square, one of each pair k, -k, (r, m), and these sums."""
     k, sums = sums_within([(np.arange(2 + np.sqrt(square) // r) * r) ** 2 for r in rates], square)
     for i in range(k.shape[1]):
         flipped = np.flatnonzero((k[:, i] > 0) & k[:, :i].any(axis=1))

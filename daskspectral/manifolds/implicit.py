@@ -19,12 +19,25 @@ from daskspectral.validation import check_integer
 @final
 @dataclass(frozen=True, init=False, repr=False)
 class Implicit(Manifold):
-    """A manifold of which only the normals are known: ``normals(x)`` for x (c, d), d = ``ambient``.
+    """Manifold defined by its normals.
 
-    It returns unit normals (c, d) for codimension 1, or orthonormal ones (codimension, c, d): for a level set
-    f = 0, ∇f / |∇f|. The shape, finiteness and orthonormality (to 1e-6, or 64 eps of the type) are
-    checked every time, never corrected. Distances, samples and eigenvalues are unknown, and `check` looks at the
-    shape only. Two such manifolds are equal when the function is the same object and the dimensions agree.
+    The shape, finiteness and orthonormality of the normals (to 1e-6, or 64 eps of the type) are checked in each call,
+    never corrected. Distances, samples and eigenvalues are unknown, and `check` tests the shape only. Two such
+    manifolds are equal if the function is the same object and the dimensions agree.
+
+    Parameters
+    ----------
+    normals : callable
+        ``normals(x)`` returns unit normals (c, d) at points x (c, d) for codimension 1, or orthonormal normals
+        (codimension, c, d): for a level set f = 0, ∇f divided by its norm.
+    ambient : int
+        Number of coordinates d.
+    codimension : int, default=1
+        Number of normals.
+
+    See Also
+    --------
+    Sphere : A manifold with eigenfunctions.
 
     Examples
     --------
@@ -85,4 +98,4 @@ class Implicit(Manifold):
         return normals
 
     def _fault(self, g: Isometry) -> str:
-        return "on a manifold known by its normals alone, isometries cannot be told from other maps"
+        return "on a manifold known by its normals alone, isometries cannot be distinguished from other maps"

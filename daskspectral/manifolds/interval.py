@@ -21,22 +21,36 @@ from daskspectral.manifolds.isometry import Isometry, KillingField
 @final
 @dataclass(frozen=True, repr=False)
 class Interval(Flat):
-    """[lower, upper], or the product of m intervals [lower_i, upper_i] for m bounds each, in coordinates x (c, m).
+    """Interval [lower, upper], or the product of m intervals, in coordinates x (c, m).
 
-    Its functions are the polynomials prod_i √(2 l_i + 1) P_(l_i)(t_i) of Legendre, t_i in [-1, 1], and no
-    eigenfunctions of the Laplacian: those of free ends are cosines, which converge slowly wherever a function has a
-    slope at an end (from 10 to 40 of them, the error of e^x falls from 2e-2 to 3e-3; 10 polynomials have 5e-10). The
-    operator is 4 / L² times A = -d/dt (1 - t²) d/dt, which commutes with the reflection too, with the eigenvalues
-    4 l (l + 1) / L². Of m coordinates it is (Σ_i 2 A_i^(1/2) / L_i)², so that more functions of one coordinate come
-    before products of several than in a `Product` of intervals, where eigenvalues are added; eigenvalues that agree to
-    a relative 1e-9 are one level. Beyond the ends functions have their values at the ends.
+    Its functions are the Legendre polynomials prod_i √(2 l_i + 1) P_(l_i)(t_i), t_i in [-1, 1], and not eigenfunctions
+    of the Laplacian: those of free ends are cosines, which converge slowly if a function has a slope at an end (from 10
+    to 40 of them, the error of e^x decreases from 2e-2 to 3e-3; 10 polynomials have 5e-10). The operator is 4 / L²
+    times A = -d/dt (1 - t²) d/dt, which commutes with the reflection too, with the eigenvalues 4 l (l + 1) / L². Of m
+    coordinates it is (Σ_i 2 A_i^(1/2) / L_i)², so that more functions of one coordinate precede products of several
+    than in a `Product` of intervals, which adds eigenvalues; eigenvalues that agree to a relative 1e-9 are one level.
+    Beyond the ends functions have their values at the ends. Forms and distances have the metric of the coordinates.
+    Isometries are x -> A x + b with a signed permutation A that maps each side to one of the same bounds and length.
 
-    The `lengths` L_i, by default upper_i - lower_i, weigh the coordinates against each other and against other factors
-    of a `Product`: the longer a side, the more functions of it are among the first. Coordinates of different units want
-    equal lengths. Forms and distances have the metric of the coordinates. Isometries are x -> A x + b with a signed
-    permutation A that takes each side to one of the same bounds and length.
+    Parameters
+    ----------
+    lower : float or sequence of m floats
+        Lower bounds.
+    upper : float or sequence of m floats
+        Upper bounds.
+    lengths : float or sequence of m floats, optional
+        L_i, by default upper_i - lower_i: weights of the coordinates relative to each other and to other factors of
+        a `Product`. The longer a side, the more of its functions are among the first. Use equal lengths for
+        coordinates of different units.
 
-    Raises ValueError for bounds that are not finite and ascending, and lengths that are not positive.
+    Raises
+    ------
+    ValueError
+        If bounds are not finite and ascending, or lengths are not positive.
+
+    See Also
+    --------
+    PeriodicBox : A box with periodic sides.
 
     Examples
     --------
@@ -95,18 +109,18 @@ class Interval(Flat):
         fault = sides_fault(g, np.array(self.lengths))
         corners = np.sort(g(self.ends), axis=0)
         if fault is None and (np.abs(corners - self.ends) > 1e-9 * self.widths).any():
-            return f"it takes the corners {self.ends.tolist()} to {corners.tolist()}"
+            return f"it maps the corners {self.ends.tolist()} to {corners.tolist()}"
         return fault
 
     def _degrees(self, level: int) -> tuple[Integers, float]:
-        """The degrees (r, m) of a level's polynomials, and its eigenvalue."""
+        """Return the degrees (r, m) of a level's polynomials, and its eigenvalue."""
         degrees, value = _spectrum(self).level(level)
         return degrees, float((value * 2 / max(self.lengths)) ** 2)
 
 
 @lru_cache(maxsize=16)
 def _spectrum(interval: Interval) -> IndexLevels:
-    """The levels of the degrees l by Σ_i (L / L_i) (l_i (l_i + 1))^(1/2), L the longest length."""
+    """Return the levels of the degrees l by Σ_i (L / L_i) (l_i (l_i + 1))^(1/2), L the longest length."""
     weights = [max(interval.lengths) / length for length in interval.lengths]
 
     def within(bound: float) -> tuple[Integers, Floats]:
@@ -146,12 +160,12 @@ class LegendreSpace(Eigenspace):
         return along(self._polynomials, self._scaled(x), speed)
 
     def _scaled(self, x: Array) -> Array:
-        """t (c, m) in [-1, 1]; beyond the ends, the nearer end."""
+        """Return t (c, m) in [-1, 1]; beyond the ends, the nearer end."""
         lower, upper = self.interval.ends
         return np.asarray(np.clip((2 * x - (lower + upper)) / (upper - lower), -1, 1))
 
     def _polynomials(self, t: Array) -> Array:
-        """The products at t (c, m), (r, c)."""
+        """Return the products at t (c, m), (r, c)."""
         found = np.ones((self.size, len(t)), dtype=t.dtype)
         for column, degrees in zip(t.T, self.degrees.T, strict=True):
             norms = np.sqrt(2 * np.arange(degrees.max() + 1) + 1)

@@ -30,7 +30,7 @@ def places(rows: Integers, among: Integers) -> Integers:
 
 
 def orbits(count: int, moves: Sequence[Move]) -> tuple[Integers, Floats, NDArray[np.bool_]]:
-    """The orbit of each of `count` functions, its phase carried from the first of the orbit, and which orbits close.
+    """Return the orbit of each of `count` functions, its phase relative to the first, and which orbits close.
 
     An orbit closes, and holds one invariant function, if all ways round it multiply by the same phase.
     """
@@ -67,12 +67,35 @@ _GAP = 100.0  # the least ratio between the smallest singular value kept and the
 def invariant_coefficients(
     space: Eigenspace, isometries: Sequence[Isometry], algebra: Sequence[KillingField] = ()
 ) -> Matrix:
-    """An orthonormal basis U (m, r) of {a : D(g) a = a for every generator g, dD(X) a = 0 for every X of the algebra}.
+    """Return an orthonormal basis U (m, r) of the coefficients invariant under a group.
 
-    Uᵀ φ are invariant functions. On tori U comes from the orbits of frequencies, and is sparse. Otherwise it spans
-    the null space of B, the matrices D(g) - I and dD(X) on top of each other. The projection of a onto the invariant
-    coefficients, a - B^+ B a (Proposition 6, Soleymani et al. 2025), is U Uᵀ a. Raises ValueError for more than 5000
-    functions, and where no gap separates zero singular values from the others.
+    These are {a : D(g) a = a for every generator g, dD(X) a = 0 for every X of the algebra}; Uᵀ φ are invariant
+    functions. On tori U is computed from the orbits of frequencies, and is sparse. Otherwise it spans the null space of
+    B, the stacked matrices D(g) - I and dD(X). The projection of a onto the invariant coefficients, a - B^+ B a
+    (Proposition 6, Soleymani et al. 2025), is U Uᵀ a.
+
+    Parameters
+    ----------
+    space : Eigenspace
+        Eigenspace of m functions.
+    isometries : sequence of Isometry
+        Generators of the group.
+    algebra : sequence of KillingField, optional
+        Elements of its Lie algebra.
+
+    Returns
+    -------
+    ndarray or sparse array of shape (m, r)
+        Orthonormal columns.
+
+    Raises
+    ------
+    ValueError
+        If there are more than 5000 functions, or no gap separates zero singular values from the others.
+
+    See Also
+    --------
+    Eigenspace : One eigenspace of a manifold.
 
     Examples
     --------
@@ -104,14 +127,13 @@ def check_dense(size: int) -> None:
 
 
 def null_space(actions: Sequence[Array], derived: Sequence[Array] = ()) -> Array:
-    """Return an orthonormal basis (m, r) of the vectors that orthogonal matrices D (m, m) fix and antisymmetric ones
-    dD (m, m) take to 0.
+    """Return an orthonormal basis (m, r) of vectors fixed by orthogonal D and annihilated by antisymmetric dD.
 
-    The first dD has eigenvalues i times integers: the eigenvalues of dDᵀ dD are 0, 1, 4, ..., and its null space, of
-    those below 1/4, is exact to rounding. Within it the others are solved for by the singular values of
-    B = [D_1 - I; D_2 - I; ...; dD_2; ...], taken from its triangular factor; Bᵀ B would square small ones away. The
-    cut is at the widest gap below 1e-6. Raises ValueError for a gap of less than a factor of 100: the matrices D are
-    then not orthogonal, or almost the identity.
+    The matrices are (m, m). The first dD has eigenvalues i times integers: the eigenvalues of dDᵀ dD are 0, 1, 4, ...,
+    and its null space, of those below 1/4, is exact to rounding. Within it the others are solved by the singular values
+    of B = [D_1 - I; D_2 - I; ...; dD_2; ...], computed from its triangular factor, because Bᵀ B would square small
+    ones. The cut is at the widest gap below 1e-6. Raises ValueError for a gap of less than a factor of 100: the
+    matrices D are then not orthogonal, or almost the identity.
     """
     within = _still(derived[0]) if derived else None
     if within is not None and (not within.shape[1] or len(actions) + len(derived) == 1):
@@ -132,16 +154,16 @@ def null_space(actions: Sequence[Array], derived: Sequence[Array] = ()) -> Array
     rank = int(ratios.argmax()) + 1
     if ratios[rank - 1] < _GAP or values[rank - 1] > _ROUNDING * m:
         raise ValueError(
-            "expected singular values of D(g) - I with a gap that tells zeros, received "
+            "expected singular values of D(g) - I with a gap that separates zeros, received "
             f"{values[rank - 1]:.3g} and then {values[min(rank, m - 1)]:.3g}; the generators are not orthogonal to "
-            "rounding, or are so near the identity that invariance under them cannot be told"
+            "rounding, or are so near the identity that invariance under them cannot be determined"
         )
     null = np.ascontiguousarray(rows[::-1][:rank].T)
     return null if within is None else np.asarray(within @ null)
 
 
 def _still(derived: Array) -> Array:
-    """The null space (m, r) of an antisymmetric matrix with eigenvalues i times integers."""
+    """Return the null space (m, r) of an antisymmetric matrix with eigenvalues i times integers."""
     values, vectors = scipy.linalg.eigh(derived.T @ derived, subset_by_value=(-np.inf, 0.25))
     if values.max(initial=0) > _ZERO:
         raise ValueError(
@@ -152,7 +174,7 @@ def _still(derived: Array) -> Array:
 
 
 def _singular(factor: Array) -> tuple[Array, Array]:
-    """The singular values, descending, and right singular vectors, as rows."""
+    """Return the singular values, descending, and right singular vectors, as rows."""
     try:
         _, values, rows = scipy.linalg.svd(factor, lapack_driver="gesdd")
     except scipy.linalg.LinAlgError:  # many equal values can defeat divide and conquer, and not in another order
@@ -162,14 +184,14 @@ def _singular(factor: Array) -> tuple[Array, Array]:
 
 
 def _stacked(factor: Array, below: Array) -> Array:
-    """The triangular factor of one matrix on top of another."""
+    """Return the triangular factor of one matrix on top of another."""
     return np.asarray(np.linalg.qr(np.concatenate([factor, below]), mode="r"))
 
 
 def equivariant_coefficients(
     space: Eigenspace, pairs: tuple[Sequence[Isometry], Sequence[KillingField]], components: int
 ) -> Matrix:
-    """An orthonormal basis U (m k, r) of the matrices A (m, k), row by row, with f = Aᵀ φ equivariant.
+    """Return an orthonormal basis U (m k, r) of the matrices A (m, k), row by row, with f = Aᵀ φ equivariant.
 
     f(g x) = ρ(g) f(x) holds if and only if D(g) A ρ(g)ᵀ = A for every generator g, and dD(X) A + A drho(X)ᵀ = 0
     for every X of the algebra: coefficients are the vectors fixed by the tensor products of D(g) and ρ(g). On tori,
@@ -196,7 +218,7 @@ def equivariant_coefficients(
     actions += [space.derived_action(x.block(point)) for x in algebra]
 
     def null(actions: Sequence[Array]) -> Array:
-        """The null space, from D of all isometries and then dD of all fields, or from blocks of them."""
+        """Return the null space, from D of all isometries and then dD of all fields, or from blocks of them."""
         fixed = [np.kron(a, g.matrix[d:, d:]) for a, g in zip(actions, isometries, strict=False)]
         turned = zip(actions[len(isometries) :], algebra, strict=True)
         still = [np.kron(a, np.eye(k)) + np.kron(np.eye(len(a)), x.matrix[d:, d:]) for a, x in turned]
@@ -210,7 +232,7 @@ def equivariant_coefficients(
 
 
 def _by_orbits(actions: Sequence[csr_array], null: Callable[[Sequence[Array]], Array], k: int) -> csr_array:
-    """The null space, one part for each set of functions that the sparse matrices mix with each other."""
+    """Return the null space, one part for each set of functions that the sparse matrices mix with each other."""
     where = [action.tocoo() for action in actions]
     entries = np.concatenate([a.data for a in where])
     rows, columns = (np.concatenate([a.coords[axis] for a in where]) for axis in (0, 1))

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from daskspectral.registry import Registered
 
-_WHOLE = 1e-6  # eigenvalues as near to integers are integers
-_SAME = 1e-11  # entries that agree to this are the same
+_WHOLE = 1e-6  # tolerance of integer eigenvalues
+_SAME = 1e-11  # tolerance of equal entries
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +28,7 @@ class _Affine(Registered):
             raise ValueError(f"expected a square matrix (d, d), received shape {a.shape}")
         b = np.zeros(len(a)) if shift is None else np.array(shift, dtype=np.float64)
         if b.shape != (len(a),):
-            raise ValueError(f"expected a shift of shape ({len(a)},) beside a matrix {a.shape}, received {b.shape}")
+            raise ValueError(f"expected a shift of shape ({len(a)},) for a matrix {a.shape}, received {b.shape}")
         if not (np.isfinite(a).all() and np.isfinite(b).all()):
             raise ValueError("expected finite entries of a matrix and its shift, received NaN or infinity")
         self._set(matrix=a, shift=b)
@@ -43,7 +43,7 @@ class _Affine(Registered):
 
     @final
     def block(self, part: slice) -> Self:
-        """What it does to some of the coordinates, where it does not mix them with the others."""
+        """Return the restriction to some coordinates, if it does not mix them with the others."""
         return type(self)(self.matrix[part, part], self.shift[part])
 
     @final
@@ -56,10 +56,23 @@ class _Affine(Registered):
 @final
 @dataclass(frozen=True, eq=False, init=False)
 class Isometry(_Affine):
-    """x -> A x + b in coordinates; on rows x (c, d), x Aᵀ + b. `matrix` is A (d, d), `shift` b (d,), by default 0.
+    """Isometry x -> A x + b in coordinates; on rows x (c, d), x Aᵀ + b.
 
-    Raises ValueError where A is not a finite square matrix or b does not fit it. `Manifold.check_isometry` tells
-    whether the map is an isometry of a manifold.
+    Parameters
+    ----------
+    matrix : array-like of shape (d, d)
+        A, finite.
+    shift : array-like of shape (d,), optional
+        Shift b, by default 0.
+
+    Raises
+    ------
+    ValueError
+        If A is not a finite square matrix or b does not match it.
+
+    See Also
+    --------
+    Manifold.check_isometry : Check that the map is an isometry of a manifold.
 
     Examples
     --------
@@ -79,18 +92,18 @@ class Isometry(_Affine):
 
     @property
     def trivial(self) -> bool:
-        """Whether it moves nothing, exactly."""
+        """Whether it is exactly the identity."""
         return not self.shift.any() and bool((self.matrix == np.eye(self.size)).all())
 
     def __call__(self, x: ArrayLike) -> NDArray[np.float64]:
-        """The images (c, d) of points x (c, d)."""
+        """Return the images (c, d) of points x (c, d)."""
         points = np.asarray(x, dtype=np.float64)
         if points.ndim != 2 or points.shape[1] != self.size:
             raise ValueError(f"expected points (c, {self.size}), received shape {points.shape}")
         return np.asarray(points @ self.matrix.T + self.shift)
 
     def __matmul__(self, other: Isometry) -> Isometry:
-        """The composition x -> self(other(x))."""
+        """Return the composition x -> self(other(x))."""
         if not isinstance(other, Isometry):
             return NotImplemented
         if other.size != self.size:
@@ -99,18 +112,32 @@ class Isometry(_Affine):
 
     @property
     def inverse(self) -> Isometry:
-        """The inverse of a map whose matrix is orthogonal."""
+        """Return the inverse; the matrix must be orthogonal."""
         return Isometry(self.matrix.T, -self.matrix.T @ self.shift)
 
 
 @final
 @dataclass(frozen=True, eq=False, init=False)
 class KillingField(_Affine):
-    """The velocity X x + b of isometries in coordinates, an element of the Lie algebra of a group of isometries.
+    """Velocity field X x + b of isometries: an element of the Lie algebra of a group.
 
-    `matrix` is X (d, d), `shift` b (d,), by default 0. Its flow is the one-parameter group exp(s X), with b also
-    translations. `Manifold.check_killing` tells whether its flow acts on a manifold and closes at s = 2π.
-    Raises ValueError where X is not a finite square matrix or b does not fit it.
+    Its flow is the one-parameter group exp(s X), with b also translations.
+
+    Parameters
+    ----------
+    matrix : array-like of shape (d, d)
+        X, finite.
+    shift : array-like of shape (d,), optional
+        Shift b, by default 0.
+
+    Raises
+    ------
+    ValueError
+        If X is not a finite square matrix or b does not match it.
+
+    See Also
+    --------
+    Manifold.check_killing : Check that the flow acts on a manifold and closes at s = 2π.
 
     Examples
     --------
@@ -132,7 +159,7 @@ class KillingField(_Affine):
         return not (self.shift.any() or self.matrix.any())
 
     def flow(self, s: float) -> Isometry:
-        """The isometry that it generates in the time s."""
+        """Return the isometry exp(s X) generated in the time s."""
         if not self.matrix.any():
             return Isometry(np.eye(self.size), s * self.shift)
         d = self.size
@@ -143,7 +170,7 @@ class KillingField(_Affine):
 
     @property
     def fault(self) -> str | None:
-        """Why exp(s X) are not rotations that close at s = 2π, or None.
+        """Return why exp(s X) are not rotations that close at s = 2π, or None.
 
         X must be antisymmetric to 1e-11, and its eigenvalues i times integers to 1e-6.
         """
@@ -161,11 +188,11 @@ class KillingField(_Affine):
         return (
             "its matrix X must have i times integers as eigenvalues, so that exp(2 pi X) is the identity; it has i "
             f"times {np.array2string(turns, precision=6, separator=', ', threshold=8)} and their negatives; scale X, "
-            "or give the rotations of each plane as separate elements"
+            "or pass the rotations of each plane as separate elements"
         )
 
 
 def orthogonal_fault(g: Isometry) -> str | None:
-    """Why the matrix is not orthogonal, or None: A A^T is I to within 1e-11 an entry."""
+    """Return why the matrix is not orthogonal (A Aᵀ = I to 1e-11 per entry), or None."""
     off = float(np.abs(g.matrix @ g.matrix.T - np.eye(g.size)).max())
     return None if off <= 1e-11 else f"its matrix is not orthogonal: A A^T differs from the identity by {off:.3g}"

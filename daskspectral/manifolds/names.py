@@ -1,4 +1,4 @@
-"""Manifolds by name, as they are written in the shell: `sphere`, `box:-1:1`."""
+"""Manifolds by name, as on the command line: `sphere`, `box:-1:1`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ MANIFOLDS = "sphere, circle, torus, box:LOWER:UPPER, interval:LOWER:UPPER"
 
 
 def parse_manifold(text: str, dimension: int) -> Manifold:
-    """The manifold named `sphere`, `circle`, `torus`, `box:LOWER:UPPER` or `interval:LOWER:UPPER`, in so many columns.
+    """Return the manifold of this name in the given number of columns.
 
-    The sides of a box, which is periodic, and of an interval, which is not, are all alike. Raises ValueError, which
-    lists the valid names, for any other name.
+    Names are `sphere`, `circle`, `torus`, `box:LOWER:UPPER` and `interval:LOWER:UPPER`. All sides of a (periodic) box
+    or an interval are equal. Raises ValueError, which lists the valid names, for any other name.
     """
     name, *numbers = text.split(":")
     bounded = name in ("box", "interval")

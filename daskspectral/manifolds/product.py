@@ -39,11 +39,23 @@ _ZERO = 1e-11  # an entry between two factors up to this does not mix them
 @final
 @dataclass(frozen=True)
 class Product(Manifold):
-    """The product of two manifolds: rows hold the coordinates of a point of `first`, then of one of `second`.
+    """Product of two manifolds.
 
-    The eigenvalues are the sums l + m of an eigenvalue of each factor (sums that agree to a relative 1e-9 are one
-    level), with eigenfunctions φ_i(x) ψ_j(y). Three factors are Product(Product(a, b), c). Isometries are those of
-    the factors side by side, block diagonal matrices, and exchanges of equal factors (`groups.Exchange`).
+    Rows hold the coordinates of a point of `first`, then of one of `second`. The eigenvalues are the sums l + m of an
+    eigenvalue of each factor (sums that agree to a relative 1e-9 are one level), with eigenfunctions φ_i(x) ψ_j(y).
+    Three factors are Product(Product(a, b), c). Isometries are those of the factors, as block diagonal matrices, and
+    exchanges of equal factors (`groups.Exchange`).
+
+    Parameters
+    ----------
+    first : Manifold
+        First factor.
+    second : Manifold
+        Second factor.
+
+    See Also
+    --------
+    FlatTorus : Products of circles.
 
     Examples
     --------
@@ -79,7 +91,7 @@ class Product(Manifold):
 
     @property
     def factors(self) -> tuple[Manifold, ...]:
-        """The manifolds that are multiplied, none of them a product, in the order of their coordinates."""
+        """Manifolds that are multiplied, none of them a product, in the order of their coordinates."""
         return tuple(
             leaf
             for factor in (self.first, self.second)
@@ -87,7 +99,7 @@ class Product(Manifold):
         )
 
     def terms(self, level: int) -> tuple[Levels, ...]:
-        """The tuples of levels of the factors whose eigenvalues sum to that of a level, in lexicographic order."""
+        """Return the tuples of the factors' levels whose eigenvalues sum to this level, sorted."""
         return self._sums(level)[1]
 
     def _normals(self, x: Array) -> Array:
@@ -125,7 +137,7 @@ class Product(Manifold):
         return ProductSpace(tuple(spaces), terms, value)
 
     def _sums(self, level: int) -> tuple[float, tuple[Levels, ...]]:
-        """The eigenvalue of a level, and the tuples of levels of the factors that make it."""
+        """Return the eigenvalue of a level, and the tuples of levels of the factors that make it."""
         tuples, value = _spectrum(self).level(level)
         return value, tuple(map(tuple, tuples.tolist()))
 
@@ -135,7 +147,7 @@ class Product(Manifold):
             move = _FactorMove.of(g, [factor.ambient for factor in factors])
             for i, (factor, j, part) in enumerate(zip(factors, move.order, move.parts, strict=True)):
                 if factor != factors[j]:
-                    return f"it takes factor {j}, {factors[j]!r}, to factor {i}, {factor!r}; only equal ones exchange"
+                    return f"it maps factor {j}, {factors[j]!r}, to factor {i}, {factor!r}; only equal ones exchange"
                 factor.check_isometry(part)
         except ValueError as error:
             return str(error)
@@ -143,7 +155,7 @@ class Product(Manifold):
 
 
 def _both(first: Array | None, second: Array | None) -> Array | None:
-    """The distance in a product from the distances in its factors."""
+    """Return the distance in a product from the distances in its factors."""
     return None if first is None or second is None else np.hypot(first, second)
 
 
@@ -157,7 +169,7 @@ def _side_by_side(first: Array, second: Array) -> Array:
 
 @lru_cache(maxsize=32)
 def _spectrum(product: Product) -> IndexLevels:
-    """The sums of eigenvalues of factors."""
+    """Return the sums of eigenvalues of factors."""
     factors = product.factors
 
     def within(bound: float) -> tuple[Integers, Floats]:
@@ -216,7 +228,7 @@ class TensorFunctions(Functions):
         return tuple(array for term in self.terms for f in term for array in f.points())
 
     def _tensors(self, count: int, evaluate: Callable[[Functions, slice], Array]) -> Array:
-        """The products of what is evaluated of functions of the factors, by their coordinates, at so many points."""
+        """Return the products of evaluated functions of the factors, at `count` points."""
         cuts = slices_of(self.widths)
         filled = [term for rows, term in zip(self.rows, self.terms, strict=True) if rows.start < rows.stop]
         needed = {(i, id(f)): f for term in filled for i, f in enumerate(term)}
@@ -238,14 +250,14 @@ def slices_of(sizes: Iterable[int]) -> list[slice]:
 @final
 @dataclass(frozen=True, eq=False)
 class _FactorMove:
-    """An isometry of a product, factor by factor: it takes x to x' with x'_i = parts[i](x_order[i])."""
+    """An isometry of a product, factor by factor: it maps x to x' with x'_i = parts[i](x_order[i])."""
 
     order: tuple[int, ...]
     parts: tuple[Isometry, ...]
 
     @classmethod
     def of(cls, g: Isometry, widths: Sequence[int]) -> _FactorMove:
-        """The moves of factors with so many coordinates. Raises ValueError where g mixes the coordinates of several."""
+        """Return the moves of factors of these widths; raise ValueError if g mixes their coordinates."""
         cuts = slices_of(widths)
         filled = [[j for j, there in enumerate(cuts) if np.abs(g.matrix[here, there]).max() > _ZERO] for here in cuts]
         order = tuple(row[0] for row in filled if len(row) == 1)
@@ -258,11 +270,11 @@ class _FactorMove:
 
     @property
     def moved(self) -> list[int]:
-        """The factors that it does not leave as they are."""
+        """Factors that are not fixed."""
         return [i for i, (j, part) in enumerate(zip(self.order, self.parts, strict=True)) if i != j or not part.trivial]
 
     def image(self, levels: Levels) -> Levels:
-        """The levels m with m_order[i] = l_i: functions of levels l at moved points are functions of levels m."""
+        """Return the levels m, m_order[i] = l_i, of functions of levels l evaluated at moved points."""
         return tuple(levels[i] for i in np.argsort(self.order))
 
 
@@ -271,7 +283,7 @@ class _FactorMove:
 class ProductSpace(TensorFunctions, Eigenspace):
     """φ_i(x_1) ψ_j(x_2) ..., the last index fastest, over the tuples of levels with one sum of eigenvalues.
 
-    D of isometries of the factors is a Kronecker product; an exchange of equal factors takes functions of levels (l, m)
+    D of isometries of the factors is a Kronecker product; an exchange of equal factors maps functions of levels (l, m)
     to functions of levels (m, l).
     """
 
@@ -335,7 +347,7 @@ def _reordered(sizes: Sequence[int], axes: Sequence[int] | NDArray[np.int64]) ->
 def _assembled(
     rows: Sequence[slice], columns: Sequence[slice], pieces: Sequence[Matrix], shape: tuple[int, int]
 ) -> Matrix:
-    """A matrix of pieces at rows and columns, zero elsewhere; sparse where all pieces are."""
+    """Return a matrix of pieces at rows and columns, zero elsewhere; sparse where all pieces are."""
     plain = [piece.tocoo() for piece in pieces if isinstance(piece, csr_array)]
     if len(plain) == len(pieces):
         entries = np.concatenate([piece.data for piece in plain])

@@ -27,13 +27,22 @@ _ROUNDING = 1e-9  # those below do not
 @final
 @dataclass(frozen=True, repr=False)
 class Sphere(Manifold):
-    """The unit sphere Sᵈ⁻¹ in Rᵈ, d ≥ 2.
+    """Unit sphere Sᵈ⁻¹ in Rᵈ, d ≥ 2.
 
-    -Laplace-Beltrami has the eigenvalues l (l + d - 2); their eigenspaces, the harmonic polynomials of degree
-    l, have dimension N(d, 0) = 1 and N(d, l) = (2 l + d - 2) / l * C(l + d - 3, l - 1).
-    For d ≥ 3 they are spanned by zonal functions, exactly for any d and l; on the circle by cos(l t) and sin(l t).
-    Eigenfunctions are taken at x / |x|, and isometries are orthogonal matrices (d, d).
-    Tangents have a closed form on the circle only (no continuous frame exists on S²).
+    -Laplace-Beltrami has the eigenvalues l (l + d - 2); their eigenspaces, the harmonic polynomials of degree l, have
+    dimension N(d, 0) = 1 and N(d, l) = (2 l + d - 2) / l * C(l + d - 3, l - 1). For d ≥ 3 they are spanned by zonal
+    functions, exactly for any d and l; on the circle by cos(l t) and sin(l t). Eigenfunctions are evaluated at x /
+    abs(x); isometries are orthogonal matrices (d, d). Tangents have a closed form on the circle only (no continuous
+    frame exists on S²).
+
+    Parameters
+    ----------
+    d : int
+        Number of coordinates.
+
+    See Also
+    --------
+    Circle : The sphere with d = 2.
 
     Examples
     --------
@@ -86,6 +95,15 @@ class Sphere(Manifold):
 def Circle() -> Sphere:
     """Return the unit circle in R², the sphere with d = 2.
 
+    Returns
+    -------
+    Sphere
+        `Sphere(2)`.
+
+    See Also
+    --------
+    Sphere : Unit sphere of any dimension.
+
     Examples
     --------
     >>> Circle().eigenvalues(5)
@@ -119,13 +137,13 @@ class SphereKernel:
 
     @property
     def size(self) -> int:
-        """The number of functions, the mean of Z(x, x)."""
+        """Number of functions, the mean of Z(x, x)."""
         degree, d = self.degree, self.ambient
         return (2 * degree + d - 2) * comb(degree + d - 3, degree - 1) // degree if degree else 1
 
     @property
     def eigenvalue(self) -> float:
-        """The eigenvalue l (l + d - 2)."""
+        """Eigenvalue l (l + d - 2)."""
         return float(self.degree * (self.degree + self.ambient - 2))
 
     def between(self, v: Array, w: Array, direction: Array | None = None) -> Array:
@@ -157,7 +175,7 @@ class ZonalSpace(Eigenspace):
 
     @classmethod
     def of(cls, manifold: Manifold, kernel: SphereKernel, points: Iterator[NDArray[np.float64]] | None) -> ZonalSpace:
-        """The functions at the next of saved points, or at points of a fixed sample of the manifold."""
+        """Return the functions at the next saved points, or at points of a fixed sample of the manifold."""
         return _sampled(manifold, kernel) if points is None else cls(kernel, next(points), kernel.eigenvalue)
 
     @property
@@ -199,10 +217,10 @@ def _sampled(manifold: Manifold, kernel: SphereKernel) -> ZonalSpace:
 
 
 def _fundamental(kernel: SphereKernel, pool: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Points (m, d) chosen by pivoted Cholesky among a sample (n, d), which has more of them.
+    """Return points (m, d) selected by pivoted Cholesky from a sample (n, d), n > m.
 
-    Random points would give independent functions too, but lose digits: C is then ill conditioned. Raises
-    ValueError where the rank of the kernel is not the number of functions.
+    Random points also determine independent functions, but C is then ill conditioned and loses digits. Raises
+    ValueError if the rank of the kernel is not the number of functions.
     """
     m = kernel.size
     gram = kernel.between(pool, pool)
@@ -218,7 +236,7 @@ def _fundamental(kernel: SphereKernel, pool: NDArray[np.float64]) -> NDArray[np.
 
 
 def _gegenbauer(d: int, degree: int, t: Array) -> Array:
-    """C_l^a(t) / C_l^a(1), a = (d - 2) / 2, for d >= 3, by its three-term recurrence; an array of its own."""
+    """Return C_l^a(t) / C_l^a(1), a = (d - 2) / 2, d >= 3, as a new array, by three-term recurrence."""
     before = np.ones_like(t)
     if not degree:
         return before
