@@ -67,7 +67,6 @@ def predict(model: str, points: str, gradient: bool, trust: tuple[str, ...], **o
     Examples
     --------
     predict regressor.zarr points.zarr --out predicted.zarr
-    predict clusters.zarr points.zarr --out labels.zarr
     """
     out = options["out"]
     refuse(options, model, points)

@@ -45,6 +45,11 @@ def counted_rows(rows: Moments | NDArray[Any]) -> float:
     return max(_counts(rows))
 
 
+def effective_count(rows: Moments | NDArray[Any]) -> float:
+    """Return the effective number of rows, (sum w)² / sum w², which no unit of the weights changes."""
+    return _counts(rows)[1]
+
+
 def repeats(rows: Moments | NDArray[Any]) -> float:
     """How often each row counts: the rows that data count as over their effective number, 1 or more."""
     total, effective = _counts(rows)

@@ -22,7 +22,7 @@ import scipy.special
 from numpy.typing import NDArray
 
 from daskspectral.moments.autocovariance import directions_of
-from daskspectral.moments.counting import counted_rows
+from daskspectral.moments.counting import effective_count
 from daskspectral.moments.folds import Folds
 from daskspectral.moments.intervals import LEVEL, Errors
 from daskspectral.moments.moments import Moments
@@ -146,7 +146,7 @@ def significance_of(moments: Moments, coefficients: Functions) -> Significance |
     directions, found = directions_of(moments.basis), moments.autocovariance
     if found is None or directions is None or moments.count < LEAST_ROWS or not coefficients.size or moments.missing:
         return None
-    n, patterns = counted_rows(moments), patterns_of(moments, coefficients)
+    n, patterns = effective_count(moments), patterns_of(moments, coefficients)
     k, total = coefficients.shape[1], float(patterns.total.sum())
     if not found.weight or not total > 0 or not patterns.variances.all():
         return None
@@ -237,7 +237,7 @@ class _Scores:
         values, vectors = scipy.linalg.eigh(covariance, subset_by_index=(r - m, r - 1))
         values, vectors = np.maximum(values[::-1], 0), vectors[:, ::-1]
         values, vectors = values[values > 1e-12 * values.max()], vectors[:, values > 1e-12 * values.max()]
-        m, n = len(values), counted_rows(moments)
+        m, n = len(values), effective_count(moments)
         lagged = about_means(found.products, directions @ found.means, found.weight)
         scores = np.einsum("ri,ri->i", vectors, lagged @ vectors) / unit
         lags = np.clip(lag_one((n - 1) * scores / found.weight, n * values, n), 0, MOST_LAG_ONE)
