@@ -74,9 +74,10 @@ Radial kernels in a fit
 - A row that is a landmark has a zero gradient of its basis function, which causes spurious small eigenvalues of narrow
   kernels. Kernels with a kink, such as the exponential one, exclude rows that coincide with landmarks; all kernels do
   with `Landmarks(drop_landmark_rows=True)`, if nine tenths of the rows remain.
-- With `solvers.Truncated`, basis functions supported by fewer than `min_support=10` effective points, (sum φ)² / sum φ²,
-  are excluded with a `RankWarning`. Use a wider kernel or more rows. A row of weight 2 counts as two rows. Weights whose
-  sum is below their effective number of rows, (sum w)² / sum w², such as probabilities, are scaled up to it.
+- With `solvers.Truncated`, basis functions supported by fewer than `min_support=10` effective points,
+  (sum φ)² / sum φ², are excluded with a `RankWarning`. Use a wider kernel or more rows. A row of weight 2 counts as two
+  rows. Weights whose sum is below their effective number of rows, (sum w)² / sum w², such as probabilities, are scaled
+  up to it.
 """
 
 from daskspectral.kernels.base import (
