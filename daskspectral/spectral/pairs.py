@@ -21,6 +21,7 @@ from daskspectral.solvers import Solving
 from daskspectral.spectral.eof import EOF
 from daskspectral.spectral.fields import FieldEstimator, with_ends
 from daskspectral.spectral.shifts import LEAST_ROWS, MOST_COMPONENTS, beyond_chance
+from daskspectral.validation import is_number
 
 
 class FieldPairs(FieldEstimator):
@@ -91,8 +92,7 @@ class FieldPairs(FieldEstimator):
         given = self.n_pca
         if given is None or given == "auto":
             return
-        number = isinstance(given, (int, float, np.number)) and not isinstance(given, bool)
-        if not number or not (0 < float(given) < 1 or (float(given) >= 1 and float(given) == int(given))):
+        if not is_number(given) or not (0 < float(given) < 1 or (float(given) >= 1 and float(given) == int(given))):
             raise ValueError(f"n_pca must be 'auto', None, a number or a share of the variance, got {given!r}")
 
     def _reduce(self, views: tuple[Rows, Rows], **options: Any) -> None:
