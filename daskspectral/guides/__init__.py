@@ -1,11 +1,11 @@
-"""What a user asks beyond the first fit, one page each: `help("daskspectral.guides.fitting")`, and so on.
+"""The user guide, one page for each topic: `help("daskspectral.guides.fitting")`, and so on.
 
-    installing      extras, a browser of results, tab completion
-    fitting         what a fit gives, what it takes, and which options there are
-    shell           the commands
+    installing      extras, completion in a shell, the documentation
+    fitting         results, input data, parameters
+    shell           the command
     scale           clusters, object stores, long runs, growing data
-    guarantees      what holds whatever happens, and what is warned of
+    guarantees      what holds for every run, and what raises a warning
 
-What a part is, and how one of your own is written, is said where it is: `help(dsp.operators)`, `help(dsp.kernels)`,
-`help(dsp.basis)`, `help(dsp.forms)`; how the code is changed, in `.github/CONTRIBUTING.md`.
+How to write operators, kernels, bases and forms is explained in `help(dsp.operators)`, `help(dsp.kernels)`,
+`help(dsp.basis)` and `help(dsp.forms)`; how to change the package in `.github/CONTRIBUTING.md`.
 """

@@ -1,9 +1,9 @@
-"""Installing: what the package needs by itself, and what an extra adds.
+"""Installing: dependencies and extras.
 
-`pip install .` in a checkout brings numpy, scipy, scikit-learn, dask, zarr and xarray; Python 3.11 or later. Several
-extras go together, `pip install ".[plot,cloud]"`. A call that needs a missing one says which.
+`pip install .` in a checkout installs numpy, scipy, scikit-learn, dask, zarr and xarray; Python 3.11 or later. Extras
+can be combined, `pip install ".[plot,cloud]"`. A call that needs a missing extra names it.
 
-    extra       what it is for                          what it brings
+    extra       purpose                                 packages
     plot        pictures                                matplotlib
     maps        coastlines on maps of fields            cartopy
     files       Parquet, CSV, NetCDF files              pyarrow, h5py, h5netcdf, cftime
@@ -14,10 +14,10 @@ extras go together, `pip install ".[plot,cloud]"`. A call that needs a missing o
     dashboard   the dashboard, performance reports      bokeh
     gpu         GPUs (deploy/README.md)                 cupy
     docs        the documentation                       sphinx, numpydoc, sphinx-gallery, myst-parser
-    test        the tests                               all of these but cloud and gpu, pytest, ...
+    test        the tests                               all of these except cloud and gpu, pytest, ...
 
-In a shell, `eval "$(_DASKSPECTRAL_COMPLETE=bash_source daskspectral)"` in ~/.bashrc (zsh_source, fish_source elsewhere)
-lets the tab key complete commands and options.
+The line `eval "$(_DASKSPECTRAL_COMPLETE=bash_source daskspectral)"` in ~/.bashrc (zsh_source, fish_source in other
+shells) enables completion of commands and options.
 
-`python -m sphinx examples/pages build/pages` (extra `docs`) builds the documentation as pages; it needs no network.
+`python -m sphinx examples/pages build/pages` (extra `docs`) builds the documentation; it needs no network.
 """

@@ -1,7 +1,7 @@
-"""The shell: what the estimators do from Python, the command `daskspectral` does on zarr paths and URLs.
+"""The command `daskspectral`, for zarr paths, URLs and files.
 
-In the order of a first session; `x.npy` and `y.npy` are any two arrays of as many rows, `points.zarr` and `model.zarr`
-those of the README.
+A first session; `x.npy` and `y.npy` are any two arrays (n, d) with equal numbers of rows, `points.zarr` and
+`model.zarr` those of the README.
 
     daskspectral sample two-moons --noise 0.02 --n 1e4 --seed 1 --out new.zarr
     daskspectral verify points.zarr
@@ -23,24 +23,24 @@ those of the README.
     daskspectral transform sdp.zarr x.npy --out coordinates.zarr
 
 - `sample` writes test distributions of any size; `verify` checks metadata, listing and checksums of a zarr store, and
-  counts rows with NaN or infinity. Commands read .npy, .parquet, .csv, .tsv and .nc files as they do zarr.
-- `plan` tells tasks and memory. `fit` goes on from `--checkpoint`.
-  `--lattice` takes Fourier functions (two columns, a billion rows), `--network 96,96,96` a network of three hidden
-  layers. Every operator has a name; arrays that it reads are named, `--operator generator --drift b.zarr --diffusion
-  1.0`, or `--field NAME=PATH`. The result of `--operator covariance` is an `EOF`, of `crosscovariance` an `MCA`,
-  of `cross:center --kernel linear` a `CCA`. `fit sst.nc --sample-dims time --latitude lat` takes a field with labels.
-- `--config run.yaml` takes options from a file; `daskspectral info fast.zarr --settings` prints those of a result.
-  `info` describes any model, and `--details` adds ranks, residuals and the candidates. `score` says how good the
-  functions are on other rows. `plot` has `--kind spectrum`, `choice` and `timescales`; `report` is one page with the
-  spectrum, functions, choice, and doubts in words.
+  counts rows with NaN or infinity. Commands also read .npy, .parquet, .csv, .tsv and .nc files.
+- `plan` prints tasks and memory. `fit` resumes from `--checkpoint`.
+  `--lattice` selects a Fourier basis (two columns, a billion rows), `--network 96,96,96` a network of three hidden
+  layers. Every operator has a name; its arrays are passed as `--operator generator --drift b.zarr --diffusion 1.0` or
+  `--field NAME=PATH`. The result of `--operator covariance` is an `EOF`, of `crosscovariance` an `MCA`, of
+  `cross:center --kernel linear` a `CCA`. `fit sst.nc --sample-dims time --latitude lat` reads a labeled field.
+- `--config run.yaml` reads options from a file; `daskspectral info fast.zarr --settings` prints those of a result.
+  `info` describes any model, and `--details` adds ranks, residuals and candidates. `score` prints the score of the
+  functions on other rows. `plot` has `--kind spectrum`, `choice` and `timescales`; `report` writes one page with the
+  spectrum, functions, search results and warnings.
 - `update` adds rows that were appended since the fit, `daskspectral merge` the sums of fits with one basis.
-- `regress` takes `--gradients slopes.zarr`, `predict --gradient` gives the gradient at every row; `embed` has `--map
-  diffusion`, and `daskspectral invariant` fits `InvariantRegressor`.
+- `regress --gradients slopes.zarr` uses gradients, `predict --gradient` returns the gradient at every row; `embed` has
+  `--map diffusion`, and `daskspectral invariant` fits an `InvariantRegressor`.
 
-Every command takes `--config`, `--json` and `--quiet`; `daskspectral -v fit ...` logs what is chosen. Those that read
-data take `--scheduler tcp://scheduler:8786` and `--storage-option endpoint_url=...` too. `--help` shows examples and
-the first options, `--help-all` all of them. An error is one message and exit code 1; a signal ends the command with 128
-plus its number.
-The tab key completes commands and options with the line `eval "$(_DASKSPECTRAL_COMPLETE=bash_source daskspectral)"` in
-~/.bashrc, or zsh_source in ~/.zshrc.
+Every command accepts `--config`, `--json` and `--quiet`; `daskspectral -v fit ...` logs the search. Commands that read
+data also accept `--scheduler tcp://scheduler:8786` and `--storage-option endpoint_url=...`. `--help` prints examples
+and the first options, `--help-all` all of them. An error is one message and exit code 1; a signal ends the command with
+128 plus its number.
+The line `eval "$(_DASKSPECTRAL_COMPLETE=bash_source daskspectral)"` in ~/.bashrc, or zsh_source in ~/.zshrc, enables
+completion of commands and options.
 """
