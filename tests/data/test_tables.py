@@ -99,7 +99,7 @@ def test_the_recipes_of_the_guide_give_the_rows(tmp_path: Path, monkeypatch: pyt
     pd.DataFrame(X, columns=[*"abc"]).to_csv("x.csv", index=False)
     with h5py.File("x.h5", "w") as file:
         file["x"] = X
-    lines = re.search(r"read at once[^\n]*:\n\n(.*?)\n\n", fitting.__doc__ or "", re.DOTALL)
+    lines = re.search(r"tasks read in parallel[^\n]*:\n\n(.*?)\n\n", fitting.__doc__ or "", re.DOTALL)
     assert lines is not None
     names: dict[str, Any] = {"np": np, "pd": pd, "xr": xr, "da": da, "h5py": h5py, "ds": pyarrow.dataset}
     for line in textwrap.dedent(lines[1]).splitlines():
