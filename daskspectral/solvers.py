@@ -29,11 +29,11 @@ class Regularized(Parameterised):
     Parameters
     ----------
     penalty : float or "auto", default="auto"
-        Strength c of the penalty on rough functions, usually 1: c κ / n times the squared norm of a function, κ the
-        roughness of the form's functionals and n the number of rows; scale-invariant. "auto": chosen with the
-        kernel, 0.1 or 1, and from 0.01 to 100 for operators with singular values; 1 if the kernel is fixed. On a
-        FourierBasis 1, and chosen from 1e-4 to 1 if the kernel is fixed. The choice does not depend on the unit of
-        sample weights; these multiply c if they count rows more than once.
+        Strength c of the penalty on rough functions, usually 1. The penalty is c κ / n times the squared norm of a
+        function, with κ the roughness of the form's functionals and n the number of rows; it is scale-invariant.
+        "auto": chosen with the kernel, 0.1 or 1, and from 0.01 to 100 for operators with singular values; 1 if the
+        kernel is fixed. On a FourierBasis 1, and chosen from 1e-4 to 1 if the kernel is fixed. The choice does not
+        depend on the unit of sample weights; these multiply c if they count rows more than once.
 
     See Also
     --------
