@@ -1,4 +1,4 @@
-"""BurerMonteiro on an objective whose every evaluation is a pass over the data: the power method, and a faster one."""
+"""Ascent on an objective whose every evaluation is a pass over the data: the power method, and a faster one."""
 
 from __future__ import annotations
 

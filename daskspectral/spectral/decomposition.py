@@ -65,39 +65,57 @@ class SpectralDecomposition(Process):
 
     Attributes
     ----------
-    eigenvalues_ : (k,) of symmetric operators, ascending for Laplacian-like ones; complex for the solver "eigen"
-    singular_values_ : (k,) descending, for operators solved by "singular", in place of eigenvalues_
-    coefficients_ : (p, k), the eigenfunctions or left singular functions in the basis, unit L²(ρ) norm
-    right_coefficients_ : (q, k), the right singular functions in the right basis
-    left_coefficients_ : (p, k), for "eigen": eigenfunctions of the adjoint, biorthonormal to the eigenfunctions
-    eigenvalue_errors_, singular_value_errors_ : (k, 2), ends of the 95 % intervals, from the fitted value to the one
-        held out and wider by the jackknife's standard error, of complex values for the real parts; NaN below 100 rows,
-        or without rows in two folds that are no landmarks, and the status says why
-    standard_errors_ : (k,), by leaving out one fold at a time validation_values_ : (k,), values of the functions on
-    rows that they were not fitted to; NaN for complex eigenvalues multiplets_ : (k,) of int, clusters of values that
-    the data cannot tell apart function_errors_ : (k,), sines of the angles by which the functions of each group turn
-    when a fold is left out discretization_errors_ : (k,), by how much held-out values change when half of the landmarks
-    are left out, or fitted values
-        would change with more of a lattice's frequencies, extrapolated from half and three quarters of them
-    reliable_ : (k,) of bool, values with held-out over fitted values below 1.1 and an interval narrower than 30 %,
-        which neither a finalist of the choice undercuts nor half of the functions change (`discretization_errors_`) by
-        a tenth, and below which functions of a graph of neighboring rows have no values (of a Laplacian, on 2000 rows);
-        what differs by a thousandth of the last value counts as equal, and held-out values that are NaN as the fitted.
-        Principal components are reliable if they are above red noise and their patterns known (`EOF.significance`).
-        Those of constants are True; without error bars all are False, and all others where error bars take rows as
-        independent whose order matters, if singular values are of trajectories that start out of equilibrium, or if
-        eigenvalues depend on few trajectories that return to where they began
-    n_constants_ : int, leading functions that are constants, whose values are 0, or 1 of Transfer and Cross, by
-        construction; `reliable_[n_constants_:].mean()` leaves them out
-    search_results_ : Selection, the table of the candidates, and `parameters`, which give the same values and functions
-    again rank_ : int, independent directions that the data see; with singular values a pair, one for each side
-    residuals_ : (k,) norms of the whitened problem's residuals message_ : str, how many values were obtained, the
-    ranks, and the largest residual, in words support_, right_support_ : (p,), (q,) effective points under each basis
-    function density_ : Density, the estimate that was divided out, where the operator asks for one: its centres,
-    counts,
-        bandwidth, floor, and the share `clipped` of the rows below it
-    layout_ : Layout of data with labels, which tells the names and places of the columns; right_layout_ of y in Cross
-    moments_, basis_, right_basis_, kernel_, n_features_in_, n_right_features_in_, feature_names_in_ (if named)
+    eigenvalues_ : ndarray of shape (k,)
+        Eigenvalues of symmetric operators, ascending for Laplacian-like ones; complex for the solver "eigen".
+    singular_values_ : ndarray of shape (k,)
+        Singular values, descending, instead of eigenvalues_ for operators solved by "singular".
+    coefficients_, right_coefficients_ : ndarray of shape (p, k) and (q, k)
+        Eigenfunctions or left singular functions in the basis, of unit L²(ρ) norm; right singular functions.
+    left_coefficients_ : ndarray of shape (p, k)
+        For "eigen": eigenfunctions of the adjoint, biorthonormal to the eigenfunctions.
+    eigenvalue_errors_, singular_value_errors_ : ndarray of shape (k, 2)
+        Ends of 95 % intervals, from the fitted to the validation value and wider by the jackknife's standard error; of
+        the real parts of complex values. NaN below 100 rows, or if fewer than two folds have rows that are not
+        landmarks; `message_` has the reason.
+    standard_errors_ : ndarray of shape (k,)
+        Standard errors, by leaving out one fold at a time.
+    validation_values_ : ndarray of shape (k,)
+        Values of the functions on held-out rows; NaN for complex eigenvalues.
+    multiplets_ : ndarray of int of shape (k,)
+        Groups of values that the data cannot distinguish.
+    function_errors_ : ndarray of shape (k,)
+        Sines of the angles by which the functions of each group turn when a fold is left out.
+    discretization_errors_ : ndarray of shape (k,)
+        Change of validation values without half of the landmarks, or of fitted values with more frequencies of a
+        Fourier basis, extrapolated from half and three quarters of them.
+    reliable_ : ndarray of bool of shape (k,)
+        True for values with a ratio of validation to fitted value below 1.1 and an interval narrower than 30 %, unless
+        a finalist of the search or half of the functions (`discretization_errors_`) change them by a tenth, or
+        functions of a graph of neighboring rows have lower values (Laplacian, on 2000 rows). Differences of a
+        thousandth of the last value do not count. Principal components are reliable if they are above red noise and
+        their patterns known (`EOF.significance`). Constants are always reliable. Without error bars no value is, nor if
+        error bars assume independent rows but rows are correlated, singular values are of trajectories that start out
+        of equilibrium, or eigenvalues depend on few trajectories that return to their start.
+    n_constants_ : int
+        Number of leading functions that are constants, with the exact value 0, or 1 of Transfer and Cross;
+        `reliable_[n_constants_:].mean()` excludes them.
+    search_results_ : Selection
+        Table of the candidates; `SpectralDecomposition(**search_results_.best_params)` repeats the fit.
+    rank_ : int or tuple of two int
+        Independent directions that the data determine; with singular values one for each side.
+    residuals_ : ndarray of shape (k,)
+        Norms of the residuals of the whitened problem.
+    message_ : str
+        Number of values, ranks, and the largest residual.
+    support_, right_support_ : ndarray of shape (p,) and (q,)
+        Effective number of points under each basis function.
+    density_ : Density
+        Estimate that was divided out, if the operator does so: its centers, counts, bandwidth, floor, and the share
+        `clipped` of the rows below it.
+    layout_, right_layout_ : Layout
+        Names and places of the columns of labeled data.
+    moments_, basis_, right_basis_, kernel_, n_features_in_, n_right_features_in_, feature_names_in_
+        Sums, functions, and names of the columns.
 
     Examples
     --------

@@ -57,10 +57,11 @@ class Koopman(Process):
     basis, right_basis, solver, folds, dtype, device, random_state
         As in `SpectralDecomposition`; folds are contiguous blocks by default, and sums float64 for any dtype.
 
-    Attributes ---------- eigenvalues_ or singular_values_, eigenvalue_errors_ or singular_value_errors_,
-    validation_values_, reliable_, multiplets_
-        The values (k,), the ends of their 95 % intervals (k, 2), and how far they hold, as of `SpectralDecomposition`,
-        which describes the other attributes too.
+    Attributes
+    ----------
+    singular_values_, singular_value_errors_ : ndarray of shape (k,) and (k, 2)
+        Values and the ends of their 95 % intervals; `eigenvalues_`, `eigenvalue_errors_` for eigenvalues.
+        `SpectralDecomposition` describes the other attributes.
     lags_ : ndarray of shape (L,)
         The lags that were measured, in rows.
     timescales_, timescale_errors_ : ndarray of shape (L, k') and (L, k', 2)
