@@ -44,7 +44,7 @@ CLOSE, WRONG = 0.10, 0.15  # errors of a value that deserves trust, and of one t
 def one_fit(name: str, n: int, seed: int, components: int, settings: Settings) -> dict[str, Any]:
     """Return the errors of one fit, its claims, and the time."""
     problem = PROBLEMS[name]
-    done = fit(problem.draw(n, seed), **{"n_components": components, **settings})
+    done = fit(problem.draw(n, seed), **{"n_components": components, "random_state": seed, **settings})
     errors = relative_errors(done.values, problem, components)
     exact = problem.eigenvalues(problem.zeros + len(errors))
     inside, reliable = np.zeros((2, len(exact)), dtype=bool)
