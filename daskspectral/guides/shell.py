@@ -8,7 +8,7 @@ A first session; `x.npy` and `y.npy` are any two arrays (n, d) with equal number
     daskspectral plan fit points.zarr --kernel gaussian:0.5 --landmarks 500
     daskspectral fit points.zarr --lattice 25 --out fast.zarr
     daskspectral fit points.zarr --operator covariance --out pca.zarr
-    daskspectral fit x.npy --view y.npy --operator cross:center --kernel linear --out cca.zarr
+    daskspectral fit x.npy --view y.npy --operator cross:center --kernel linear --components 1 --out cca.zarr
     daskspectral info model.zarr --details
     daskspectral score model.zarr new.zarr
     daskspectral transform model.zarr x.npy --out embedding.zarr
