@@ -1,4 +1,4 @@
-"""The warnings and errors that are daskspectral's own; all others are Python's standard ones."""
+"""Warnings and errors of daskspectral; all others are standard Python exceptions."""
 
 from __future__ import annotations
 
@@ -51,31 +51,41 @@ _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
 class RankWarning(UserWarning):
-    """The Gram matrix has fewer numerically independent directions than were asked for."""
+    """The Gram matrix has fewer numerically independent directions than requested components."""
 
 
 class DensityWarning(UserWarning):
-    """Places that hold very few rows decide what remains once the sampling density is divided out."""
+    """Regions with very few rows dominate the result after division by the sampling density."""
 
 
 class ManifoldWarning(UserWarning):
-    """The rows lie off the manifold that was named, by more than rounding."""
+    """Rows are farther from the manifold than rounding explains."""
 
 
 class FitWarning(UserWarning):
-    """A regression that explains nothing of rows left out, or would explain more in other units of y or the columns."""
+    """A regression has no skill on validation rows, or would have more in other units of y or of columns."""
 
 
 class WeightWarning(UserWarning):
-    """Sample weights that count rows otherwise than they seem to have been meant: weight 2 is the row twice."""
+    """Sample weights look like something other than counts: weight 2 means that the row occurs twice."""
 
 
 class ReliabilityWarning(UserWarning):
-    """The values, or their error bars, may be wrong by more than they say, or are too uncertain to be of use."""
+    """Results or their error bars may be wrong by more than stated, or are too uncertain to be useful."""
 
 
 class ExtrapolationWarning(ReliabilityWarning):
-    """Rows so far from those of the fit that values there are extrapolated: `count` of `rows`."""
+    """Values are extrapolated because rows lie far from those of the fit.
+
+    Parameters
+    ----------
+    message : str
+        Text of the warning.
+    count : int
+        Number of such rows.
+    rows : int
+        Number of all rows.
+    """
 
     def __init__(self, message: str, count: int = 0, rows: int = 0):
         super().__init__(message)
@@ -86,33 +96,33 @@ class ExtrapolationWarning(ReliabilityWarning):
 
 
 class Rank(IntEnum):
-    """The order in which doubts count: causes before their consequences, and what has a remedy first."""
+    """Order of reliability warnings: causes before consequences, and those with a remedy first."""
 
-    DATA = 0  # the rows or their units, of which other doubts are the consequence
-    ORDER = 1  # how rows depend on each other, by which all error bars may be wrong
-    METHOD = 2  # the functions
-    UNCERTAINTY = 3  # too few rows for what is asked
+    DATA = 0  # the rows or their units, which cause other warnings
+    ORDER = 1  # correlation of rows, which affects all error bars
+    METHOD = 2  # the basis functions
+    UNCERTAINTY = 3  # too few rows
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A hint at the known name that is nearest to a mistyped one, to be put behind it; empty where none is near."""
+    """Return a suffix for a message with the known name closest to a mistyped one; empty if none is close."""
     near = get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f" (did you mean {near[0]}?)" if near else ""
 
 
 def redacted(text: str) -> str:
-    """Text with *** in place of the user part of each URL, but for a container of abfs, and of its query."""
+    """Replace the user part (except containers of abfs) and the query of each URL in a text by ***."""
     without = _USER.sub(lambda user: user[0] if _CONTAINER.fullmatch(user[0]) else f"{user[1]}***@", text)
     return _QUERY.sub(r"\1***", without)
 
 
 def printable(text: str) -> str:
-    """Text for a terminal: no credential in a URL, and control characters, but for ends of lines and tabs, as \\x1b."""
+    """Return text for a terminal, without credentials in URLs and with control characters escaped."""
     return redacted(plain_name(text, "\n\t"))
 
 
 def plain_name(name: str, kept: str = "") -> str:
-    """Return a name from data for a message, with control characters but those that are `kept` as \\x1b."""
+    """Escape control characters, except those in `kept`, in a name that comes from data."""
     return "".join(c if c.isprintable() or c in kept else c.encode("unicode_escape").decode() for c in name)
 
 
@@ -124,7 +134,7 @@ _SEARCHED = ("_fit_and_score", "_score")  # of scikit-learn, in every search and
 
 @contextmanager
 def scoped(variable: ContextVar[T], value: T) -> Iterator[None]:
-    """Let a context variable have a value inside."""
+    """Set a context variable within a block."""
     token = variable.set(value)
     try:
         yield
@@ -134,20 +144,20 @@ def scoped(variable: ContextVar[T], value: T) -> Iterator[None]:
 
 @contextmanager
 def overheard() -> Iterator[dict[str, Rank]]:
-    """Yield the ranks of what `warn_user` warns of inside, by "Category: message", whatever filters do with it."""
+    """Record warnings of `warn_user` within a block, as "Category: message" -> rank, regardless of filters."""
     heard: dict[str, Rank] = {}
     with scoped(_listening, (*_listening.get(), heard)):
         yield heard
 
 
 def column_name(number: int, names: Sequence[str]) -> str:
-    """Return a column for a message, by its number and its name, if it has one, such as "column 3 (ash)"."""
+    """Return the number and, if there is one, the name of a column, such as "column 3 (ash)"."""
     return f"column {number} ({plain_name(names[number])})" if number < len(names) else f"column {number}"
 
 
 @contextmanager
 def one_doubt() -> Iterator[None]:
-    """Combine warnings of reliability inside into one, of the first rank, with the number of the others."""
+    """Combine the reliability warnings of a block into one: the first by rank and the number of others."""
     if _waiting.get() is not None:
         yield
         return
@@ -161,7 +171,7 @@ def one_doubt() -> Iterator[None]:
 
 @contextmanager
 def doubts_of(*ranks: Rank) -> Iterator[None]:
-    """Keep those doubts inside that have one of these ranks."""
+    """Keep only the reliability warnings of a block that have one of these ranks."""
     doubts: dict[str, Rank] = {}
     with scoped(_waiting, doubts), scoped(_listening, ()):
         yield
@@ -171,14 +181,14 @@ def doubts_of(*ranks: Rank) -> Iterator[None]:
 
 
 def ranked(doubts: Mapping[str, Rank]) -> list[str]:
-    """Return the doubts by rank, those of one rank as they came."""
+    """Sort reliability warnings by rank, and by time within a rank."""
     return sorted(doubts, key=lambda text: doubts[text])
 
 
 def warn_user(message: str | Warning, category: type[Warning], rank: Rank = Rank.METHOD) -> None:
-    """Warn at the line outside this package, and outside scikit-learn, that called into it, however deep it is.
+    """Issue a warning that points to the caller's line outside this package and scikit-learn.
 
-    Not of fits within a search or a cross-validation of scikit-learn, and of doubts within `one_doubt` at its end.
+    Fits within a search or cross-validation of scikit-learn issue none; those within `one_doubt` are combined.
     """
     text = f"{category.__name__}: {message}"
     for heard in _listening.get():
@@ -206,11 +216,11 @@ def _passed(frame: FrameType) -> bool:
 
 
 class SmoothnessError(ValueError):
-    """A kernel has fewer derivatives than the operator takes."""
+    """A kernel has fewer derivatives than the operator requires."""
 
 
 class ParameterError(ValueError, TypeError):
-    """A parameter has a value or a type that it must not have; `parameter` is its name."""
+    """A parameter has an invalid value or type; `parameter` is its name."""
 
     def __init__(self, parameter: str, expected: str, value: Any):
         super().__init__(parameter, expected, value)
@@ -221,10 +231,17 @@ class ParameterError(ValueError, TypeError):
 
 
 class InvalidRowError(ValueError):
-    """A row of the data holds NaN, infinity, a number whose square overflows (1e153), or a negative sample weight.
+    """A row contains NaN, infinity, a number whose square overflows (1e153), or a negative sample weight.
 
-    `row` is the number of the lowest one, and `column` that of X in which it holds such a number, None for others. In
-    trajectories `row` is counted within its own trajectory, and is a row of the first pair (x, future) that is invalid.
+    Parameters
+    ----------
+    message : str
+        Text of the error.
+    row : int
+        Number of the first such row; in trajectories, its number within the trajectory, of the first invalid pair
+        (x, future).
+    column : int, optional
+        Number of the column of X; None if the fault is not in X.
     """
 
     def __init__(self, message: str, row: int, column: int | None = None):
@@ -236,7 +253,13 @@ class InvalidRowError(ValueError):
 
 
 class UntrustedError(ValueError):
-    """A file asks for classes or functions that are not daskspectral's own; `names` lists them as `module.name`."""
+    """A file names classes or functions from outside of daskspectral.
+
+    Parameters
+    ----------
+    names : sequence of str
+        Their names, as `module.name`.
+    """
 
     def __init__(self, names: Sequence[str]):
         super().__init__(list(names))
@@ -244,8 +267,8 @@ class UntrustedError(ValueError):
 
     def __str__(self) -> str:
         return (
-            f"the file asks for {', '.join(self.names)}, which would run code that is not daskspectral's. Where you "
-            f"know this code and where the file comes from, load it with trusted={list(self.names)!r} (in the shell "
+            f"the file names {', '.join(self.names)}, which would run code from outside of daskspectral. If you know "
+            f"this code and the origin of the file, load it with trusted={list(self.names)!r} (in the shell "
             f"{' '.join(f'--trust {name}' for name in self.names)})"
         )
 
@@ -253,8 +276,7 @@ class UntrustedError(ValueError):
 class PointError(ValueError):
     """A point that a manifold does not accept, such as a point off the sphere.
 
-    `row` is the number of its row, in the data once a run reports it, and `field` the array of points that holds it.
-    The message is `before`, "row" with the number, and `after`.
+    `row` is its row number, and `field` the name of the array. The message is `before`, "row" with the number, `after`.
     """
 
     def __init__(self, before: str, row: int, after: str, field: str = "x"):
@@ -265,13 +287,13 @@ class PointError(ValueError):
         return f"{self.before} row {self.row}{self.after}"
 
     def at(self, row: int, field: str | None = None) -> PointError:
-        """The same error for another row number, or for another field."""
+        """Return the same error for another row number or field."""
         return PointError(self.before, row, self.after, field or self.field)
 
 
 @contextmanager
 def renumbered(number: Callable[[int], int], field: str | None = None) -> Iterator[None]:
-    """A PointError raised inside is raised again for the row `number(row)`, and for `field` where it is given."""
+    """Renumber the row of a PointError raised within a block, and replace its field if given."""
     try:
         yield
     except PointError as error:
@@ -279,7 +301,7 @@ def renumbered(number: Callable[[int], int], field: str | None = None) -> Iterat
 
 
 class Stopped(BaseException):
-    """A signal told the process to stop; like KeyboardInterrupt, this is not an error."""
+    """A signal stopped the process; like KeyboardInterrupt, this is not an error."""
 
     def __init__(self, number: int):
         super().__init__(f"stopped by {signal.Signals(number).name}")
@@ -288,7 +310,7 @@ class Stopped(BaseException):
 
 @contextmanager
 def raise_on_signals(*numbers: int) -> Iterator[None]:
-    """These signals raise `Stopped` in the main thread while the block runs; other threads see no change.
+    """Raise `Stopped` in the main thread when one of these signals arrives within the block.
 
     A signal that the process ignores, such as SIGHUP under nohup, stays ignored.
     """

@@ -1,9 +1,9 @@
-"""Objects as plain data and back, by the names of their classes: a file never decides what runs.
+"""Conversion of objects to plain data and back, by class names: a file never decides what runs.
 
 A class of the package is named `package.Class` (`kernels.Gaussian`), a user's class or function `module.name`. Classes
-register themselves when they are defined, by inheriting from `Registered`; nothing lists them elsewhere. `decode` makes
-objects of the package's own classes, and of the classes that the caller trusts by name: every name in the data is
-checked before anything is imported, and every class before anything is called.
+register themselves when they are defined, by inheriting from `Registered`. `decode` constructs objects of classes of
+the package, and of classes that the caller trusts by name: every name in the data is checked before any import, and
+every class before any call.
 """
 
 from __future__ import annotations
@@ -53,14 +53,14 @@ _CLASS, _FUNCTION, _TUPLE, _NUMBER, _STATE = "$class", "$function", "$tuple", "$
 
 
 def arguments_of(thing: Any) -> dict[str, Any]:
-    """The constructor's arguments, from the attributes of their names. Raises TypeError where one is not kept."""
+    """Return the constructor's arguments from attributes of the same names. Raises TypeError if one is missing."""
     cls: Any = type(thing)
     wanted = {} if cls.__init__ is object.__init__ else _parameters(cls)
     lost = [name for name, p in wanted.items() if p.kind in _VARIADIC or not hasattr(thing, name)]
     if lost:
         raise TypeError(
-            f"{cls.__name__} cannot be taken apart, as it keeps no attribute {', '.join(lost)}: make it a dataclass, "
-            "or give it state(), which returns what it is made of, and the class method from_state(state)"
+            f"{cls.__name__} must have an attribute for each constructor argument, but has no {', '.join(lost)}. Make "
+            "it a dataclass, or define state() and the class method from_state(state)"
         )
     return {name: getattr(thing, name) for name in wanted}
 
@@ -77,12 +77,12 @@ def _own_name(cls: type) -> str:
 
 
 class Registered:
-    """An object that can be saved: `state` takes it apart, `from_state` puts it together again.
+    """An object that can be saved: `state` returns its parts, `from_state` constructs it from them.
 
-    A class that keeps its constructor's arguments under their names, as a dataclass does, needs neither. The state may
-    hold numbers, text, arrays, lists, tuples, mappings, functions and other registered objects. `expects` maps each key
-    of the state that holds an object or a function to the class it must have; a file with another one is refused.
-    `dimension_names` maps keys of arrays to the names of their dimensions in a file; others are numbered.
+    A class with an attribute for each constructor argument, such as a dataclass, need not define either. The state may
+    contain numbers, text, arrays, lists, tuples, mappings, functions and other registered objects. `expects` maps each
+    key of the state whose value is an object or a function to the required class. `dimension_names` maps keys of arrays
+    to the names of their dimensions in a file; others are numbered.
     """
 
     expects: ClassVar[Mapping[str, Any]] = {}
@@ -94,16 +94,16 @@ class Registered:
             _OWN[own] = cls
 
     def state(self) -> dict[str, Any]:
-        """What makes an equal object: the arguments of its constructor, which are kept under their names."""
+        """Return the constructor arguments of an equal object, by name."""
         return arguments_of(self)
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """The inverse of `state`."""
+        """Construct an object from its `state`."""
         return cls(**state)
 
     def _set(self, **attributes: Any) -> Self:
-        """Set attributes of a frozen value, in its constructor."""
+        """Set attributes of a frozen object in its constructor."""
         for name, value in attributes.items():
             object.__setattr__(self, name, value)
         return self
@@ -113,7 +113,7 @@ class Parameterised(Registered):
     """A registered value with scikit-learn's parameters: `basis__kernel__scale` sets one in a search."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """The constructor's arguments by name; nested ones as `part__name` when `deep`."""
+        """Return the constructor arguments by name; nested ones as `part__name` if `deep`."""
         params = arguments_of(self)
         for name, value in list(params.items()):
             if deep and isinstance(value, Parameterised):
@@ -121,20 +121,24 @@ class Parameterised(Registered):
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set constructor arguments, checked as the constructor does; of parts, copies of them are changed."""
+        """Set constructor arguments, with the constructor's checks; nested parts are copied before they change."""
         own = self.get_params(deep=False)
         nested: dict[str, dict[str, Any]] = {}
         for name, value in params.items():
             head, _, tail = name.partition("__")
             if head not in own:
-                raise ValueError(f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(own) or 'none'}")
+                raise ValueError(
+                    f"{type(self).__name__} has no parameter {name!r}. Available: {', '.join(own) or 'none'}"
+                )
             if tail:
                 nested.setdefault(head, {})[tail] = value
             else:
                 own[head] = value
         for head, values in nested.items():
             if not isinstance(own[head], Parameterised):
-                raise ValueError(f"{head} of {type(self).__name__} is {own[head]!r}, which has no parameters")
+                raise ValueError(
+                    f"{head} of {type(self).__name__} must have parameters to set {head}__..., got {own[head]!r}"
+                )
             own[head] = copy.deepcopy(own[head]).set_params(**values)
         made = vars(type(self)(**own))
         vars(self).clear()
@@ -142,24 +146,24 @@ class Parameterised(Registered):
         return self
 
     def __sklearn_clone__(self) -> Self:
-        """A deep copy: scikit-learn's own refuses constructors that bring their arguments into one form."""
+        """Return a deep copy, because scikit-learn's clone rejects constructors that convert their arguments."""
         return copy.deepcopy(self)
 
 
 class Written(Registered):
-    """A registered value that is written as a call: its first argument, if a number, and what makes a difference."""
+    """A registered object whose repr is a constructor call, without arguments that equal their defaults."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if cls.__repr__ is Written.__repr__:
-            cls.__repr__ = Written.__repr__  # type: ignore[method-assign]  # a dataclass makes none where there is one
+            cls.__repr__ = Written.__repr__  # type: ignore[method-assign]  # a dataclass keeps an existing one
 
     def __repr__(self) -> str:
         given = own = arguments_of(self)
         first = type(next(iter(own.values()), None)) in (int, float)
         for name in list(own)[first:]:
             fewer = {other: value for other, value in given.items() if other != name}
-            with suppress(TypeError, ValueError):  # what has no default, or cannot be without others
+            with suppress(TypeError, ValueError):  # without a default, or required by other arguments
                 made = arguments_of(type(self)(**fewer))
                 alike = (type(made[n]) is type(own[n]) and np.array_equal(made[n], own[n]) for n in own)
                 given = fewer if all(alike) else given
@@ -168,9 +172,9 @@ class Written(Registered):
 
 
 class Named(Registered):
-    """A registered class that can be chosen by a short name: `solver="symmetric"` in Python, `--solver` in a shell.
+    """A registered class that is selected by name: `solver="symmetric"` in Python, `--solver` in a shell.
 
-    Subclasses give their `name` and are constructed without arguments; nothing lists them elsewhere.
+    Subclasses define `name`, and their constructors have no arguments.
     """
 
     name: ClassVar[str]
@@ -180,20 +184,20 @@ class Named(Registered):
 
     @classmethod
     def named(cls, what: Any, parameter: str = "solver") -> Self:
-        """The object of this family that has the name, or `what` itself where it is one already.
+        """Return the object of this family with the name `what`, or `what` itself if it is an object of the family.
 
-        Raises ValueError, with the valid names, for any other name.
+        Raises ValueError with the valid names for any other name.
         """
         if isinstance(what, cls):
             return what
         family = cls.family()
         if not isinstance(what, str) or what not in family:
-            raise ValueError(f"{parameter} must be {' or '.join(map(repr, family))}; it is {what!r}")
+            raise ValueError(f"{parameter} must be {' or '.join(map(repr, family))}, got {what!r}")
         return family[what]()
 
     @classmethod
     def family(cls) -> dict[str, type[Self]]:
-        """The classes of this family by their names, in the order of their definition."""
+        """Return the classes of this family by name, in the order of their definition."""
         found = {cls.name: cls} if "name" in vars(cls) else {}
         for below in cls.__subclasses__():
             found |= below.family()
@@ -201,25 +205,27 @@ class Named(Registered):
 
 
 def name_of(thing: type | Callable[..., Any]) -> str:
-    """The name of a class or function in a file. Raises ValueError where this name would not lead back to it."""
+    """Return the name of a class or function in a file. Raises ValueError if it cannot be imported by this name."""
     module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", "")
     if isinstance(thing, type) and _OWN.get(own := _own_name(thing)) is thing:
         return own
     found = getattr(sys.modules.get(module or ""), name, None)
     if not module or module == "__main__" or not name.isidentifier() or found is not thing:
         raise ValueError(
-            f"{thing!r} cannot be saved: only functions and classes at the top level of an importable module can be "
-            "found again; move it into a module"
+            f"functions and classes must be at the top level of an importable module to be saved, got {thing!r}. Move "
+            "it into a module"
         )
     if module in PACKAGES:
-        raise ValueError(f"{thing!r} cannot be saved: its module has the name of a part of daskspectral; rename it")
+        raise ValueError(
+            f"{thing!r} cannot be saved because its module has the name of a part of daskspectral. Rename the module"
+        )
     return f"{module}.{name}"
 
 
 def encode(value: Any) -> Any:
-    """Objects as plain data and arrays, from which `decode` makes equal ones.
+    """Convert objects to plain data and arrays, from which `decode` constructs equal ones.
 
-    Raises ValueError or TypeError for values that could not be restored.
+    Raises ValueError or TypeError for values that cannot be restored.
     """
     if isinstance(value, Registered):
         return {_CLASS: name_of(type(value)), _STATE: encode(value.state())}
@@ -242,29 +248,28 @@ def encode(value: Any) -> Any:
     if isinstance(value, list):
         return [encode(item) for item in value]
     raise TypeError(
-        f"{value!r} of type {type(value).__name__} cannot be saved: numbers, text, arrays of numbers, lists, mappings, "
-        "functions of a module, and objects of classes that inherit from one of daskspectral's can"
+        "saved values must be numbers, text, arrays of numbers, lists, mappings, functions of a module or objects of "
+        f"classes derived from daskspectral's, got {value!r} of type {type(value).__name__}"
     )
 
 
 def foreign(data: Any) -> list[str]:
-    """The names in encoded data other than daskspectral's own classes, sorted. Nothing is imported.
+    """Return the names in encoded data, except of daskspectral's classes, sorted. No module is imported.
 
-    Raises ValueError for malformed names, and for data nested deeper than any object is.
+    Raises ValueError for malformed names, and for data nested too deeply.
     """
     try:
         return sorted({name for name, own in _names(data) if not own})
     except RecursionError:
-        raise _altered("the file is nested deeper than anything that is saved") from None
+        raise _altered("the file is nested too deeply") from None
 
 
 def decode(data: Any, expected: type, trusted: Iterable[Trusted] = ()) -> Any:
-    """The object that `encode` took apart, of a class that is or inherits from `expected`.
+    """Construct the object of `encode`, an instance of `expected`.
 
-    `trusted` are names (`module.name`) of classes and functions that the data may ask for besides daskspectral's own,
-    or these classes and functions themselves; they are known by their names alone, whatever their code says by now.
-    Raises UntrustedError, before anything is imported, if the data ask for any other, and ValueError for data that
-    `encode` did not make, or a class or function of the wrong kind in its place.
+    `trusted` contains further classes and functions that the data may name, or their names (`module.name`); only names
+    are compared. Raises UntrustedError, before any import, if the data name any other, and ValueError for data that
+    `encode` did not create, or for a class or function of a wrong type.
     """
     known = _by_name(trusted)
     unknown = [name for name in foreign(data) if name not in known]
@@ -272,7 +277,7 @@ def decode(data: Any, expected: type, trusted: Iterable[Trusted] = ()) -> Any:
         raise UntrustedError(unknown)
     found = _decode(data, expected if isinstance(data, Mapping) and _CLASS in data else Registered, known)
     if not isinstance(found, expected):
-        raise _altered(f"expected {_kind(expected)}, received {_kind(type(found))}")
+        raise _altered(f"expected {_kind(expected)}, got {_kind(type(found))}")
     return found
 
 
@@ -281,7 +286,7 @@ def _altered(what: str) -> ValueError:
 
 
 def _decode(data: Any, expected: Any, known: Mapping[str, Any], expects: Mapping[str, Any] | None = None) -> Any:
-    """`expected` is the class that an object or function must have here, `expects` the classes by key of a mapping."""
+    """Decode a part: `expected` is the required class of an object, `expects` those of a mapping's values by key."""
     if isinstance(data, Mapping):
         if _CLASS in data:
             return _decode_object(data, expected, known)
@@ -302,18 +307,18 @@ def _decode_object(data: Mapping[str, Any], expected: Any, known: Mapping[str, A
     name, state = data[_CLASS], data.get(_STATE)
     cls = _own_class(name) if _is_own(name) else _resolved(name, known)
     if not (isinstance(cls, type) and issubclass(cls, Registered)):
-        raise ValueError(f"{name} cannot be made from a file: it does not inherit from a class of daskspectral")
+        raise ValueError(f"{name} cannot be loaded because it is not derived from a class of daskspectral")
     if not issubclass(cls, expected):
-        raise _altered(f"the file has {name} where {_kind(expected)} belongs")
+        raise _altered(f"expected {_kind(expected)}, got {name}")
     if not isinstance(state, Mapping):
-        raise _altered(f"the file has a {name} without a state")
+        raise _altered(f"{name} has no state")
     parts = _decode(state, Registered, known, cls.expects)
     try:
         return cls.from_state(parts)
     except ValueError:
         raise
-    except Exception as error:  # of any kind: the parts are what the file says
-        raise _altered(f"{name} cannot be made of what the file has for it ({error!r})") from error
+    except Exception as error:  # of any type: the parts come from the file
+        raise _altered(f"{name} cannot be constructed from its state ({error!r})") from error
 
 
 def _decode_function(data: Mapping[str, Any], expected: Any, known: Mapping[str, Any]) -> Any:
@@ -321,20 +326,20 @@ def _decode_function(data: Mapping[str, Any], expected: Any, known: Mapping[str,
     function = _resolved(name, known)
     kinds = expected if isinstance(expected, tuple) else (expected,)
     if Function not in kinds and Registered not in kinds:
-        raise _altered(f"the file has the function {name} where {_kind(expected)} belongs")
+        raise _altered(f"expected {_kind(expected)}, got the function {name}")
     if not isinstance(function, Function):
-        raise ValueError(f"{name} is no function, and the file has it where a function belongs")
+        raise ValueError(f"expected a function, got {name}")
     return function
 
 
 def _names(data: Any) -> Iterator[tuple[str, bool]]:
-    """Each class and function that the data name, and whether it is an own class."""
+    """Yield each name in the data, and whether it is a class of daskspectral."""
     if isinstance(data, Mapping):
         for key in (_CLASS, _FUNCTION):
             if key in data:
                 name = data[key]
                 if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(".")):
-                    raise _altered(f"the file names {name!r}, which is no class or function")
+                    raise _altered(f"expected the name of a class or function, got {name!r}")
                 yield name, key == _CLASS and _is_own(name)
     for item in data.values() if isinstance(data, Mapping) else data if isinstance(data, list) else ():
         yield from _names(item)
@@ -348,30 +353,30 @@ def _is_own(name: str) -> bool:
 def _own_class(name: str) -> type[Registered]:
     importlib.import_module(f"{__package__}.{name.partition('.')[0]}")
     if name not in _OWN:
-        raise ValueError(f"the file asks for {name}, which this daskspectral does not have: upgrade it")
+        raise ValueError(f"{name} does not exist in this version of daskspectral. Upgrade it")
     return _OWN[name]
 
 
 def _by_name(trusted: Iterable[Trusted]) -> dict[str, Any]:
-    """What the caller trusts, by name; None where only the name is given."""
+    """Return trusted classes and functions by name; None for those given as names."""
     if isinstance(trusted, str) or not isinstance(trusted, Iterable):
-        raise TypeError(f"trusted is a list of names ('module.name'), classes and functions; it is {trusted!r}")
+        raise TypeError(f"trusted must be a list of names ('module.name'), classes and functions, got {trusted!r}")
     return {t: None for t in trusted if isinstance(t, str)} | {name_of(t): t for t in trusted if not isinstance(t, str)}
 
 
 def _resolved(name: str, known: Mapping[str, Any]) -> Any:
-    """A trusted class or function."""
+    """Return a trusted class or function."""
     if known.get(name) is not None:
         return known[name]
     module, _, attribute = name.rpartition(".")
     try:
         return getattr(importlib.import_module(module), attribute)
-    except Exception as error:  # a user's module raises what it likes
-        raise ValueError(f"the file asks for {name}, which cannot be imported here: {error}") from error
+    except Exception as error:  # a user's module may raise anything
+        raise ValueError(f"{name} in the file cannot be imported: {error}") from error
 
 
 def dimension_names(name: str) -> Mapping[str, tuple[str, ...]]:
-    """Return the `dimension_names` of the package's class of this name; of other classes none are known."""
+    """Return the `dimension_names` of a class of daskspectral by its name; empty for other classes."""
     return _OWN[name].dimension_names if name in _OWN else {}
 
 
@@ -385,7 +390,7 @@ def _contents(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     if not isinstance(value, np.ndarray):
-        raise TypeError(f"there is no digest of {value!r}, which is no plain data")
+        raise TypeError(f"a digest requires plain data, got {value!r}")
     array = np.ascontiguousarray(value, value.dtype.newbyteorder("<"))
     return [value.shape, array.dtype.str, hashlib.sha256(array.tobytes()).hexdigest()]
 

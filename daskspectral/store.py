@@ -1,7 +1,7 @@
-"""Save objects as zarr groups, whole or not at all, and load them: digests are compared, and nothing is executed.
+"""Save objects as zarr groups, atomically, and load them: digests are verified, and no code is executed.
 
-Each array has a name and dimensions in the group, which `xarray.open_zarr` and `xarray.open_datatree` show. One
-attribute of the group holds everything else.
+Arrays have names and dimensions, which `xarray.open_zarr` and `xarray.open_datatree` show. One attribute of the group
+contains everything else.
 """
 
 from __future__ import annotations
@@ -28,39 +28,50 @@ __all__ = ["load", "save", "untrusted"]
 
 FORMAT = 1
 ZARR_FORMAT: Final = 3  # arrays of format 2 name codecs that unpickle
-AT_ONCE = 16  # arrays that are on their way to or from an object store
+AT_ONCE = 16  # arrays in transfer to or from an object store
 
 Path = str | os.PathLike[str]
 Array = np.ndarray[Any, Any]
 
 
 def save(what: Any, path: Path, *, overwrite: bool = False, storage_options: Mapping[str, Any] | None = None) -> None:
-    """Write a fitted estimator, or another object of this package, as a zarr group that appears whole or not at all.
+    """Save a fitted estimator, or another object of this package, as a zarr group, atomically.
 
-    The arrays have names and dimensions: `xarray.open_zarr(path)` shows those of the object, and
-    `xarray.open_datatree(path)` those of its parts too. Everything else is in the attribute "daskspectral".
+    `xarray.open_zarr(path)` shows the arrays of the object, and `xarray.open_datatree(path)` also those of its parts.
+    Everything else is in the attribute "daskspectral".
 
     Parameters
     ----------
     what : Registered
-        A fitted estimator, moments, metastable sets, a first passage, a basis or its recipe, an operator or a kernel.
+        A fitted estimator, moments, metastable sets, first passage times, basis or recipe, operator or kernel.
     path : str or path
-        A path or URL.
-    overwrite : bool
-        Whether to replace a zarr store that is there.
+        Path or URL.
+    overwrite : bool, default=False
+        Replace an existing zarr store.
     storage_options : mapping, optional
-        fsspec's options for a URL, such as {"endpoint_url": ...}. They are not written.
+        Options of fsspec for a URL, such as {"endpoint_url": ...}; they are not saved.
 
     Raises
     ------
     FileExistsError
-        If the path exists, unless `overwrite`.
-    ValueError or TypeError
-        If the estimator is not fitted, or for classes and functions that are not at the top level of a module and
-        could not be loaded again.
+        If the path exists and `overwrite` is False.
+    TypeError or ValueError
+        If the estimator is not fitted, or contains a class or function that is not at the top level of a module.
+
+    See Also
+    --------
+    load : Load what was saved.
+
+    Examples
+    --------
+    >>> import daskspectral as dsp, tempfile, os
+    >>> path = os.path.join(tempfile.mkdtemp(), "kernel.zarr")
+    >>> dsp.save(dsp.kernels.Gaussian(scale=2.0), path)
+    >>> dsp.load(path)
+    Gaussian(scale=2.0)
     """
     if not isinstance(what, Registered):
-        raise TypeError(f"save() takes a fitted estimator or moments, not {type(what).__name__}")
+        raise TypeError(f"save() requires a fitted estimator or moments, got {type(what).__name__}")
     data = encode(what)
     decode(data, type(what), trusted=foreign(data))
     with using(storage_options):
@@ -68,35 +79,49 @@ def save(what: Any, path: Path, *, overwrite: bool = False, storage_options: Map
 
 
 def load(path: Path, *, trusted: Iterable[Trusted] = (), storage_options: Mapping[str, Any] | None = None) -> Any:
-    """Load a fitted estimator, or moments, that `save` wrote.
+    """Load a fitted estimator, or another object that `save` wrote.
 
-    A file may ask for daskspectral's own classes. Your classes and functions load only if `trusted` lists them. Trust
-    what you would import: it runs with your rights.
+    Classes of daskspectral always load. Your classes and functions load only if `trusted` lists them: a trusted name is
+    imported and runs with your rights.
 
     Parameters
     ----------
     path : str or path
-        A path or URL.
+        Path or URL.
     trusted : iterable of str, class or function
-        Classes and functions, or their names such as "mymodule.MyKernel"; `untrusted(path)` lists the names that a
-        file asks for.
+        Trusted classes and functions, or their names such as "mymodule.MyKernel"; `untrusted(path)` lists the names
+        in a file.
     storage_options : mapping, optional
-        fsspec's options for a URL.
+        Options of fsspec for a URL.
 
     Returns
     -------
-    estimator or Moments
+    Registered
+        The object, such as a fitted estimator.
 
     Raises
     ------
     UntrustedError
-        If the file asks for any other class or function, before anything is imported.
+        If the file names any other class or function; before anything is imported.
     FileNotFoundError
         If there is no saved model.
     ValueError
-        For another zarr store, or another format.
+        If the store is not a saved model, or has another format.
     OSError
-        For a store that is damaged.
+        If the store is damaged.
+
+    See Also
+    --------
+    save : Save an object.
+    untrusted : List what a file would import.
+
+    Examples
+    --------
+    >>> import daskspectral as dsp, tempfile, os
+    >>> path = os.path.join(tempfile.mkdtemp(), "kernel.zarr")
+    >>> dsp.save(dsp.kernels.Gaussian(scale=2.0), path)
+    >>> dsp.load(path).scale
+    2.0
     """
     with using(storage_options):
         _, data = read_state(path)
@@ -105,25 +130,38 @@ def load(path: Path, *, trusted: Iterable[Trusted] = (), storage_options: Mappin
 
 
 def untrusted(path: Path, *, storage_options: Mapping[str, Any] | None = None) -> list[str]:
-    """Return the names of classes and functions that a file asks for besides daskspectral's.
+    """Return the names of classes and functions in a file that are not part of daskspectral.
 
-    Nothing is imported.
+    The file is read, and no module is imported.
 
     Parameters
     ----------
     path : str or path
-        A path or URL of a saved model or moments.
+        Path or URL of a saved object.
     storage_options : mapping, optional
-        fsspec's options for a URL.
+        Options of fsspec for a URL.
 
     Returns
     -------
     list of str
+        Names, as `module.name`.
 
     Raises
     ------
     FileNotFoundError, ValueError or OSError
         As `load`.
+
+    See Also
+    --------
+    load : Load an object, with the names that are trusted.
+
+    Examples
+    --------
+    >>> import daskspectral as dsp, tempfile, os
+    >>> path = os.path.join(tempfile.mkdtemp(), "kernel.zarr")
+    >>> dsp.save(dsp.kernels.Gaussian(scale=2.0), path)
+    >>> dsp.untrusted(path)
+    []
     """
     with using(storage_options):
         _, data = read_state(path)
@@ -132,9 +170,9 @@ def untrusted(path: Path, *, storage_options: Mapping[str, Any] | None = None) -
 
 
 def write_state(path: Path, kind: str, data: Mapping[str, Any], *, overwrite: bool = False) -> None:
-    """Write encoded data as a zarr group that appears whole or not at all.
+    """Write encoded data as a zarr group, atomically.
 
-    Raises FileExistsError for a path that exists, unless `overwrite`, and OSError if the disk is full.
+    Raises FileExistsError if the path exists, unless `overwrite`, and OSError if the disk is full.
     """
     plain, arrays = _without_arrays(data)
     with create_group(path, overwrite=overwrite) as group:
@@ -151,10 +189,9 @@ def write_state(path: Path, kind: str, data: Mapping[str, Any], *, overwrite: bo
 
 
 def read_state(path: Path) -> tuple[str, Any]:
-    """Return the kind and the encoded data written at a path or URL.
+    """Return the kind and the encoded data of a path or URL.
 
-    Raises FileNotFoundError if there is no store, ValueError for a store of another kind or another format, OSError
-    for a store that is damaged.
+    Raises FileNotFoundError without a store, ValueError for another kind or format, OSError for a damaged store.
     """
     try:
         return _read(os.fspath(path))
@@ -163,7 +200,7 @@ def read_state(path: Path) -> tuple[str, Any]:
 
 
 def _for_each(function: Callable[[str], Any], names: Iterable[str], path: Path) -> list[Any]:
-    """Return the results of a function of names, at a URL of several names at once."""
+    """Return the results of a function of names, concurrently for a URL."""
     if not is_url(path):
         return [function(name) for name in names]
     with ThreadPoolExecutor(AT_ONCE) as pool:
@@ -182,7 +219,7 @@ def _of(path: Path) -> Iterator[None]:
 
 
 def _read(text: str) -> tuple[str, Any]:
-    """Return the kind and the data of a store that is not replaced meanwhile."""
+    """Return the kind and the data of a store."""
     import zarr
 
     from daskspectral.data.stores import open_existing
@@ -195,33 +232,33 @@ def _read(text: str) -> tuple[str, Any]:
         raise ValueError(f"{text} must have format {FORMAT}, got {header.get('format')!a:.40}. Fit and save it again")
     digested = json.dumps({part: value for part, value in header.items() if part != "digest"}, sort_keys=True)
     if not header.keys() >= {"kind", "state", "arrays"} or header.get("digest") != digest_of(digested):
-        raise OSError(f"{text} is damaged: its attributes are not what was saved; save it again")
+        raise OSError(f"{text} is damaged: its attributes changed after saving. Save it again")
     return str(header["kind"]), _data(text, group, header)
 
 
 def _data(text: str, group: Any, header: Mapping[str, Any]) -> Any:
     def read(name: str) -> Array:
-        """Return an array of the group. Its digest is compared, because zarr reads a missing chunk as zeros."""
+        """Return an array of the group, verified by its digest because zarr reads a missing chunk as zeros."""
         try:
             array = np.asarray(group[name][...])
         except (KeyError, ValueError, RuntimeError, OSError, MemoryError) as error:
-            raise OSError(f"{text} is damaged: its array {name} cannot be read ({error}); save it again") from error
+            raise OSError(f"{text} is damaged: its array {name} cannot be read ({error}). Save it again") from error
         if digest_of(array) != header["arrays"][name]:
-            raise OSError(f"{text} is damaged: its array {name} is not what was saved; save it again")
+            raise OSError(f"{text} is damaged: its array {name} changed after saving. Save it again")
         return array
 
     try:
         names = list(header["arrays"])
         return _with_arrays(header["state"], dict(zip(names, _for_each(read, names, text), strict=True)))
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError, MemoryError) as error:
-        raise OSError(f"{text} is damaged: its state and its arrays do not go together ({error!r})") from error
+        raise OSError(f"{text} is damaged: its state does not match its arrays ({error!r})") from error
 
 
 def _without_arrays(data: Any) -> tuple[Any, dict[str, tuple[Array, list[str]]]]:
-    """Return encoded data with the path of each array in its place, and by path the arrays and names of dimensions.
+    """Replace arrays in encoded data by their paths; return the data, and arrays with dimension names by path.
 
-    Objects and mappings are groups of the path, items of lists are numbered in its last part. A name of a dimension has
-    one length in all arrays, and occurs once in each: others get a number.
+    Objects and mappings are groups of the path, items of lists are numbered in its last part. A dimension name has one
+    length in all arrays and occurs once in each; otherwise a number is appended.
     """
     arrays: dict[str, tuple[Array, list[str]]] = {}
     lengths: dict[str, int] = {}
@@ -251,7 +288,7 @@ def _without_arrays(data: Any) -> tuple[Any, dict[str, tuple[Array, list[str]]]]
 
 
 def _below(path: str, key: str) -> str:
-    """Return the path of the value of a key in a mapping at a path: a new part, or more of one that has a dot."""
+    """Return the path of a key's value in a mapping at a path: a new part, or an extension of one with a dot."""
     if "." not in path and re.fullmatch(r"(?!__)\w[\w ]*", key, re.ASCII):
         return f"{path}/{key}".lstrip("/")
     return f"{path or 'state'}.{re.sub(r'[^A-Za-z0-9_ -]', '_', key)}"

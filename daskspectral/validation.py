@@ -1,6 +1,6 @@
-"""Checks of parameters, on the driver before any task: what was expected, and what was given.
+"""Checks of parameters, on the driver before any task.
 
-Each raises `ParameterError`, which names the parameter, and returns the value in its plain type.
+Each raises `ParameterError`, which names the parameter, or returns the value in its plain type.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def check_type(name: str, value: Any, kinds: type[T] | tuple[type[T], ...], expe
 
 
 def loaded(*names: str) -> tuple[type[Any], ...]:
-    """The classes of these names, such as "xarray.DataArray", whose modules are imported: others have no instances.
+    """Return the classes of these names, such as "xarray.DataArray", whose modules are already imported.
 
     Examples
     --------
@@ -106,7 +106,7 @@ def loaded(*names: str) -> tuple[type[Any], ...]:
 
 
 def check_random_state(value: Any) -> None:
-    """Raise ParameterError for a value that `numpy.random.default_rng` does not take."""
+    """Raise ParameterError for a value that `numpy.random.default_rng` does not accept."""
     try:
         np.random.default_rng(value)
     except (TypeError, ValueError) as error:
