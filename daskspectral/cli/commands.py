@@ -1,4 +1,4 @@
-"""What every command has: settings from a file, results as JSON, silence, and examples in its help."""
+"""Common parts of commands: settings from a file, results as JSON, quiet mode, and examples in the help."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEY = "daskspectral.cli"
 
 
 def echo(text: str, *, err: bool = False) -> None:
-    """Print text without control characters or credentials in URLs, because names may be anybody's."""
+    """Print text without control characters or credentials in URLs, because names come from data."""
     click.echo(printable(text), err=err)
 
 
@@ -33,7 +33,7 @@ class Formatter(logging.Formatter):
 
 @dataclass
 class Invocation:
-    """How one call of a command speaks, and what it has said; a plan is all that is made if it is `planning`."""
+    """Output mode and printed facts of one call of a command; with `planning`, only a plan is made."""
 
     json: bool = False
     quiet: bool = False
@@ -43,7 +43,7 @@ class Invocation:
 
 
 def session(context: click.Context | None = None) -> Invocation:
-    """The session of a context, by default of the command that runs."""
+    """Return the invocation of a context, by default of the current one."""
     found: Invocation = (context or click.get_current_context()).meta.setdefault(KEY, Invocation())
     return found
 
@@ -57,18 +57,18 @@ def say(text: str, /, **facts: Any) -> None:
 
 
 def written(what: str, path: str, text: str = "", **facts: Any) -> None:
-    """Say that a result is at a path."""
+    """Print the path of a result."""
     say(f"{what}: {path}{text}", **{what: path}, **facts)
 
 
 def speak(context: click.Context, parameter: click.Parameter, value: Any) -> None:
-    """Set what the session of a command has under the name of an option."""
+    """Set an option of the invocation, such as --quiet."""
     if value is not None and not context.resilient_parsing:
         setattr(session(context), str(parameter.name), value)
 
 
 def configure(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
-    """Take the settings in a file as the defaults of a command."""
+    """Use the settings in a file as defaults of a command."""
     if value is not None and not context.resilient_parsing:
         found = settings.read(value, context.command)
         _refuse_credentials(found.values())
@@ -85,7 +85,7 @@ def help_all(context: click.Context, parameter: click.Parameter, value: bool) ->
 
 
 class Command(click.Command):
-    """A command of a function "module:function" of the package, which is imported when the command runs.
+    """Command that calls a function "module:function" of the package, imported when the command runs.
 
     The `text` of its docstring is the help, with lines for a shell under "Examples". Its parameters are `made` when
     they are first needed.
@@ -116,7 +116,7 @@ class Command(click.Command):
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Call the command, with errors alone if it is quiet; print its facts at the end where JSON is wanted."""
+        """Call the command, with only errors printed if quiet, and print facts as JSON at the end if requested."""
         now = session(ctx)
         if now.quiet:
             logging.disable(logging.WARNING)
@@ -136,7 +136,7 @@ def _call(module: str, name: str, /, **options: Any) -> Any:
 
 
 def _refuse_credentials(given: Iterable[Any]) -> None:
-    """Raise ValueError, which repeats nothing of it, for a URL with a credential, before it is shown or logged."""
+    """Raise ValueError for a URL with a credential, without repeating it, before it is printed or logged."""
     for value in given:
         if isinstance(value, (list, tuple)):
             _refuse_credentials(value)

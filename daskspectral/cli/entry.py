@@ -41,13 +41,13 @@ def main(arguments: list[str] | None = None) -> None:
         echo(shown.getvalue().rstrip("\n"), err=True)
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort) as interrupt:
-        cause = interrupt.__cause__ or interrupt  # click makes its own of Ctrl-C
-        _say("stopped by Ctrl-C; nothing was half-written", cause)
+        cause = interrupt.__cause__ or interrupt  # click converts Ctrl-C
+        _say("stopped by Ctrl-C; no partial output remains", cause)
         sys.exit(128 + signal.SIGINT)
     except Stopped as stopped:
-        _say(f"{stopped}; nothing was half-written", stopped)
+        _say(f"{stopped}; no partial output remains", stopped)
         sys.exit(128 + stopped.number)
-    except Exception as error:  # a shell gets one line, whatever went wrong
+    except Exception as error:  # one line in a shell for any error
         if settings.get("debug"):
             echo("".join(traceback.format_exception(error)).rstrip(), err=True)
         _say(f"Error: {_message(error)}", error)
@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _formatted(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
 ) -> str:
-    """A warning in a shell: the message of one of daskspectral's own, and where others come from."""
+    """Format a warning: the message if it is from daskspectral, else with its file and line."""
     own = category.__module__.startswith("daskspectral")
     return str(message) if own else f"{filename}:{lineno}: {category.__name__}: {message}"
 
@@ -67,12 +67,12 @@ def _formatted(
 def _message(error: Exception) -> str:
     """Return the message of an error, with the type of one that is not about the input."""
     if isinstance(error, EXPECTED) and not isinstance(error, (RecursionError, NotImplementedError)):
-        return str(error) or ("there is not enough memory" if isinstance(error, MemoryError) else type(error).__name__)
+        return str(error) or ("not enough memory" if isinstance(error, MemoryError) else type(error).__name__)
     return " ".join(f"{type(error).__name__}: {error}".split()).removesuffix(":")
 
 
 def _say(text: str, error: BaseException) -> None:
-    """Text and the notes of an error, on a terminal that may be gone."""
+    """Print text and the notes of an error, if the terminal still exists."""
     with suppress(OSError):
         echo("\n".join([text, *getattr(error, "__notes__", [])]), err=True)
 
@@ -81,7 +81,7 @@ def _say(text: str, error: BaseException) -> None:
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__)
-@click.option("-v", "--verbose", is_flag=True, help="Report what is chosen along the way.")
+@click.option("-v", "--verbose", is_flag=True, help="Report choices during the fit.")
 @click.option(
     "--debug", is_flag=True, envvar="DASKSPECTRAL_DEBUG", show_envvar=True, help="Show the traceback of an error."
 )

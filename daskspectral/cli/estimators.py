@@ -25,7 +25,7 @@ from daskspectral.store import save
 def cluster(points: str, **options: Any) -> None:
     """Divide the rows of POINTS into clusters.
 
-    The result are the numbers of the clusters, the largest first, -1 for rows that are skipped.
+    The result is the cluster number of each row, the largest cluster first, -1 for skipped rows.
 
     Examples
     --------
@@ -74,7 +74,9 @@ def _estimator(options: dict[str, Any]) -> SDPEmbedding | DiffusionMap | KernelE
     if kind == "diffusion" and options["landmarks"] == "auto":
         raise click.UsageError("--landmarks auto is for --map sdp")
     if kind == "kernel" and options["on_invalid"] == "skip":
-        raise click.UsageError("--on-invalid skip is for --map sdp or diffusion: a kernel is learned from all rows")
+        raise click.UsageError(
+            "--on-invalid skip requires --map sdp or diffusion, because a kernel is learned from all rows"
+        )
     shared = given(options, par.EMBEDDING)
     if kind == "kernel":
         named = {} if options["kernel"] is None else {"kernel": run.kernel_of(options)}

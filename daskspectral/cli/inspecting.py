@@ -1,4 +1,4 @@
-"""`plot`, `report`, `verify`, `plan` and `sample`: pictures of a model, checks of a store, a plan, rows to try."""
+"""`plot`, `report`, `verify`, `plan` and `sample`: pictures of a model, checks of a store, a plan, sample data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from daskspectral.store import load
 def plot(model: str, points: str | None, kind: str | None, trust: tuple[str, ...], **options: Any) -> None:
     """Draw a fitted MODEL.
 
-    Drawn are its functions over POINTS, its spectrum, its automatic choice, or how it is by the lag.
+    Draw its functions over POINTS, its spectrum, the scores of its automatic choice, or its dependence on the lag.
 
     Examples
     --------
@@ -32,7 +32,7 @@ def plot(model: str, points: str | None, kind: str | None, trust: tuple[str, ...
     """
     kind = kind or ("spectrum" if points is None else "functions")
     if kind == "functions" and points is None:
-        raise click.UsageError("--kind functions needs POINTS, the rows over which functions are drawn")
+        raise click.UsageError("--kind functions requires POINTS, the rows over which functions are drawn")
     if kind != "functions" and (points is not None or given(options, par.PANELS)):
         raise click.UsageError(f"POINTS and --components are for --kind functions; --kind {kind} reads neither")
     out, overwrite = options["out"], options["overwrite"]
@@ -49,9 +49,9 @@ def plot(model: str, points: str | None, kind: str | None, trust: tuple[str, ...
 def report(model: str, points: str | None, trust: tuple[str, ...], **options: Any) -> None:
     """Show a fitted MODEL, or moments, on one HTML page.
 
-    The page is self-contained: no scripts, nothing loaded from anywhere. It has the spectrum with error bars, values
-    held out, the number of reliable values, the functions over the zarr array POINTS (without it over the landmarks),
-    what was chosen and why, and provenance, and in words what the fit warned of.
+    The page is self-contained, without scripts or external files. It shows the spectrum with error bars and validation
+    values, the number of reliable values, the functions over the zarr array POINTS (by default over the landmarks), the
+    automatic choices, provenance, and the warnings of the fit.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def report(model: str, points: str | None, trust: tuple[str, ...], **options: An
     """
     views, out, overwrite = options["views"], options["out"], options["overwrite"]
     if views and points is None:
-        raise click.UsageError("--view goes with POINTS, the first view of each row")
+        raise click.UsageError("--view requires POINTS, the first view of each row")
     pages.refuse_report(out, overwrite)
     found = load(model, trusted=trust)
     made = kept(model)
@@ -73,8 +73,8 @@ def report(model: str, points: str | None, trust: tuple[str, ...], **options: An
 def verify(context: click.Context, store: str, allow_missing: bool) -> None:
     """Check the arrays, or the model, in a zarr store.
 
-    Checked are metadata, listing, checksums, NaN and infinity.
-    Every chunk is decoded. The exit code is 1 where something is damaged.
+    Metadata, listing, checksums, NaN and infinity are checked.
+    Every chunk is decoded. The exit code is 1 if anything is damaged.
 
     Examples
     --------
@@ -91,10 +91,10 @@ def verify(context: click.Context, store: str, allow_missing: bool) -> None:
 def plan(context: click.Context, command: str, arguments: tuple[str, ...]) -> None:
     """Print the tasks and peak memory of COMMAND.
 
-    Nothing is fitted or written with its ARGUMENTS.
+    Neither a fit nor an output is made with its ARGUMENTS.
 
-    COMMAND is fit, regress or invariant; its --out may be left out. Where the number of functions follows from the
-    data, these are read for it.
+    COMMAND is fit, regress or invariant; its --out may be left out. If the number of functions depends on the data,
+    they are read.
 
     Examples
     --------

@@ -20,11 +20,11 @@ RARE = (
     "rtol gradient-weight dtype device smoothness functions tolerance max-passes time regularization "
     "checkpoint-every plot connect-timeout threads storage-option json quiet"
 )
-"""Options that few need: `--help-all` shows them, `--help` all others."""
+"""Rarely used options: shown by `--help-all` only."""
 
 
 class Option(click.Option):
-    """An option, `kept` with a result if it changes the result.
+    """Option of a command, saved with a result if `kept`.
 
     Its `kind` is one of values, words to choose from, bool for a flag, or a metavar for any text; in a list if it may
     be given several times. Its `usual` value counts as not given. A command's function is not called with an option
@@ -43,7 +43,7 @@ class Option(click.Option):
             more["metavar"] = kind
         else:
             more["type"] = click.Choice(kind) if isinstance(kind, tuple) else kind
-        if default is not None or kind is bool:  # click takes a default of None for a value
+        if default is not None or kind is bool:  # click treats a default of None as a value
             more = {"show_default": kind is not bool or bool(default), **more, "default": default}
         calls, rare = "callback" in more, self.key in RARE.split()
         super().__init__(words.split(), help=help, is_eager=calls, expose_value=not calls, hidden=rare, **more)
@@ -70,18 +70,18 @@ OPTIONS = (
     Value("--functions-of", "Use the functions and columns of this model: sums of such fits add (merge).", "MODEL"),
     Value("--right", "The right singular functions, of a model that has them.", bool, False),
     Value("--sets", "transfer: memberships in this number of metastable sets, found among POINTS.", COUNT),
-    Value("--committor", "transfer: the chance of entering the second of two sets of rows first.", SETS),
+    Value("--committor", "transfer: the probability of entering the second of two sets of rows first.", SETS),
     Value("--passage-time", "transfer: the mean time until one or two such sets, with its interval.", SETS),
     Value("--equilibrium", "transfer: weights of rows as in equilibrium, --weights of a second fit.", bool, False),
-    Value("--gradient", "The gradient in place of the values, (rows, targets x columns).", bool, False),
-    Value("--kind", "What is drawn; functions by default if POINTS are given, else spectrum.", PICTURES),
-    Call("--details", "Ranks, residuals and effective points too, and the candidates of the choice.", bool, False),
-    Call("--settings only_settings", "The options with which it was made, for --config.", bool, False),
-    Call("--trust", "A class or function of your code that the file may ask for.", ["MODULE.NAME"]),
+    Value("--gradient", "The gradient instead of the values, (rows, targets x columns).", bool, False),
+    Value("--kind", "What to draw; functions by default with POINTS, else spectrum.", PICTURES),
+    Call("--details", "Ranks, residuals, effective points, and the candidates of the model choice too.", bool, False),
+    Call("--settings only_settings", "The options that created it, for --config.", bool, False),
+    Call("--trust", "A class or function of your code that the file may import.", ["MODULE.NAME"]),
     # the run
-    Call("--out", "Where the result goes: a zarr store, of plot a picture, of report an .html file.", required=True),
+    Call("--out", "The path of the result: a zarr store, a picture (plot) or an .html file (report).", required=True),
     Call("--plot picture", "Draw the eigenfunctions into this .png, .pdf or .svg."),
-    Call("--save-model", "Keep the model too, for `predict` of other rows.", "PATH"),
+    Call("--save-model", "Save the model too, for `predict` of other rows.", "PATH"),
     Call("--overwrite", "Replace outputs that exist.", bool, False),
     Call("--scheduler", "A running dask cluster, tcp://...; threads by default.", "ADDRESS"),
     Call("--connect-timeout", "Seconds for the scheduler to answer.", click.FloatRange(0, min_open=True), 30.0),
@@ -94,13 +94,13 @@ OPTIONS = (
         callback=use_storage,
     ),
     # of every command
-    Call("--config", "Options from a YAML file; the command line wins.", "PATH", callback=configure),
-    Call("--json", "Print one JSON object in place of text.", bool, callback=speak),
-    Call("--quiet", "Print errors alone: no text, no warnings, no bar.", bool, callback=speak),
-    Call("--help-all", "Show all options, also those that few need, and exit.", bool, False, callback=help_all),
+    Call("--config", "Options from a YAML file; the command line has priority.", "PATH", callback=configure),
+    Call("--json", "Print one JSON object instead of text.", bool, callback=speak),
+    Call("--quiet", "Print only errors: no text, no warnings, no progress bar.", bool, callback=speak),
+    Call("--help-all", "Show all options, including rarely used ones, and exit.", bool, False, callback=help_all),
 )
 CALLS = {*(option.key for option in OPTIONS if not option.kept), *SAVED.options.values()}
-"""Options that results do not keep."""
+"""Options that are not saved with results."""
 MEASURE = "scheduler connect-timeout threads progress storage-option"
 RUN = f"out {MEASURE} overwrite"
 EVERY = "config json quiet help-all"

@@ -1,4 +1,4 @@
-"""Objects made of the options of a command, checks before any work, and how a command runs: plan, bar, scheduler."""
+"""Objects from the options of a command, checks before any work, and the plan, progress bar and scheduler."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def rows_of(data: Any, options: Mapping[str, Any], **more: Any) -> Rows:
 
 
 def width_of(points: str, options: Mapping[str, Any]) -> int:
-    """Return the number of columns of POINTS, 0 for an array of another shape, which the estimator refuses."""
+    """Return the number of columns of POINTS; 0 for an array of another shape, which the estimator rejects."""
     wanted = Wanted.by_user(options.get("columns"))
     stacked = stack_rows(points, sample_dims=options["sample_dims"], latitude=options["latitude"], wanted=wanted)
     if stacked is not None:
@@ -86,7 +86,7 @@ def functions_of(options: Mapping[str, Any], width: int) -> Any:
     if lattice is None and network is None:
         return Landmarks(**given(options, par.LANDMARKS, par.FEATURES) | {"kernel": kernel})
     if lattice is not None and network is not None:
-        raise click.UsageError("--network and --lattice are two bases; give one of them")
+        raise click.UsageError("--network and --lattice exclude each other, got both")
     refuse_given(AT_LANDMARKS, "is for landmarks, without --lattice or --network")
     if network is not None or lattice == "auto":
         refuse_given(("kernel", "periods"), "is for landmarks, or for --lattice with its highest frequency")
@@ -130,9 +130,9 @@ def operator_of(options: Mapping[str, Any], dimension: int) -> Operator:
     if len(options["views"]) != (0 if of_trajectories(found) else len(found.views) - 1):
         raise click.UsageError(f"--operator {text} has {len(found.views) - 1} --view; {len(options['views'])} given")
     fields = fields_of(options)
-    if wrong := sorted(fields.keys() ^ found.data_fields):
+    if fields.keys() != found.data_fields:
         reads = ", ".join(f"--field {name}=PATH" for name in sorted(found.data_fields)) or "no --field"
-        raise click.UsageError(f"--operator {text} reads {reads}; {wrong[0]} is missing, or given for nothing")
+        raise click.UsageError(f"--operator {text} requires {reads}, got {', '.join(sorted(fields)) or 'none'}")
     return found
 
 
@@ -143,7 +143,7 @@ def fields_of(options: Mapping[str, Any]) -> dict[str, str]:
     names = [name for name, _ in pairs]
     repeated = [name for name in names if names.count(name) > 1]
     if repeated:
-        raise click.UsageError(f"the field {repeated[0]} is given twice")
+        raise click.UsageError(f"each field must be passed once, got {repeated[0]} twice")
     return dict(pairs)
 
 
@@ -167,12 +167,16 @@ def targets_of(estimator: Any, model: str, options: Mapping[str, Any]) -> dict[s
     found = given(options, par.TARGETS, par.GRADIENTS)
     if isinstance(estimator, SpectralEstimator):
         if found:
-            raise click.UsageError(f"--targets and --gradients are for regressors, and {model} is none")
+            raise click.UsageError(
+                f"--targets and --gradients require a regressor, got {type(estimator).__name__} in {model}"
+            )
         return {}
     if options["fields"] or options["views"] or options.get("trajectories"):
-        raise click.UsageError(f"--field, --view and --trajectory are for spectral decompositions, and {model} is none")
+        raise click.UsageError(
+            f"--field, --view and --trajectory require a spectral decomposition, got a regressor in {model}"
+        )
     if "y" not in found:
-        raise click.UsageError(f"{model} is a regressor: --targets is missing, all of them, old and new")
+        raise click.UsageError(f"a regressor requires --targets for all rows, old and new; pass --targets for {model}")
     return found
 
 
@@ -203,9 +207,9 @@ def bar(options: Mapping[str, Any]) -> bool | None:
 
 
 def kept(path: str) -> str | None:
-    """The settings with which the zarr store at a path or URL was made, as YAML; None where it has none.
+    """Return the settings that created the zarr store at a path or URL, as YAML; None if it has no settings.
 
-    Raises FileNotFoundError where there is no zarr store, and as `daskspectral.data.remote.reaching`.
+    Raises FileNotFoundError without a zarr store, and as `daskspectral.data.remote.reaching`.
     """
     found = open_existing(path, "zarr store").attrs.get(settings.ATTRIBUTE)
     return None if found is None else str(found)
@@ -264,12 +268,12 @@ def scheduler(options: Mapping[str, Any]) -> Iterator[None]:
     try:
         asyncio.run(_greet(address, timeout))
         client = Client(address, timeout=timeout)  # type: ignore[no-untyped-call]
-    except Exception as error:  # of any kind: what answers there may speak another protocol
-        reason = str(error) or f"nothing came back within --connect-timeout {timeout:g} s"
-        raise OSError(f"no dask scheduler answers at {address} (tcp://host:port is wanted): {reason}") from error
+    except Exception as error:  # of any type: another protocol may answer
+        reason = str(error) or f"no answer within --connect-timeout {timeout:g} s"
+        raise OSError(f"no dask scheduler answers at {address} (expected tcp://host:port): {reason}") from error
     with client:
         if not client.scheduler_info()["workers"]:
-            raise OSError(f"the dask cluster at {address} has no workers yet; start some, then run this again")
+            raise OSError(f"the dask cluster at {address} has no workers. Start some, then run the command again")
         yield
 
 

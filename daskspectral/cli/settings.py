@@ -1,4 +1,4 @@
-"""The settings of a command, read from a file and kept in every store that it writes; how its URLs are opened."""
+"""Settings of a command, read from a file and saved in every store that it writes; options of URLs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from daskspectral.errors import nearest
 
 
 def options_of(given: Sequence[str]) -> dict[str, Any]:
-    """The options that are written key=value. Raises click's BadParameter, which repeats no value."""
+    """Parse options of the form key=value. Raises click's BadParameter, which repeats no value."""
     options: dict[str, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -27,7 +27,7 @@ def options_of(given: Sequence[str]) -> dict[str, Any]:
 
 
 def use_storage(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> None:
-    """Open the URLs of a command with the options that are given. Raises as `options_of`."""
+    """Open the URLs of a command with these options. Raises as `options_of`."""
     if given:
         from daskspectral.data.remote import using
 
@@ -35,7 +35,7 @@ def use_storage(context: click.Context, parameter: click.Parameter, given: tuple
 
 
 def _plain(text: str) -> Any:
-    """A value as JSON has it, true and false in any case; other text as it is."""
+    """Parse a JSON value, true and false in any case; return other text unchanged."""
     try:
         return json.loads(text.lower() if text.lower() in ("true", "false") else text)
     except ValueError:
@@ -47,20 +47,20 @@ def _plain(text: str) -> Any:
 
 ATTRIBUTE = "daskspectral_settings"
 ABOUT = ("command", "daskspectral")
-"""Keys of kept settings that are no options: the command, and the version that resolved them."""
+"""Keys of saved settings that are not options: the command and the version."""
 
 
 def key_of(parameter: click.Parameter) -> str:
-    """The name of an option or argument in a file of settings."""
+    """Return the name of an option or argument in a file of settings."""
     if isinstance(parameter, click.Argument):
         return str(parameter.name)
     return max(parameter.opts, key=len).lstrip("-")
 
 
 def resolved(command: click.Command, context: click.Context, arguments: list[str]) -> dict[str, Any]:
-    """The settings of a call that say what came out, defaults too, as plain data that `read` takes.
+    """Return the settings of a call that affect its result, with defaults, as plain data for `read`.
 
-    What is not given is left out.
+    Options without a value are omitted.
     """
     raw, _, _ = command.make_parser(context).parse_args(args=list(arguments))
     found: dict[str, Any] = {}
@@ -82,10 +82,10 @@ def resolved(command: click.Command, context: click.Context, arguments: list[str
 
 
 def read(path: str, command: click.Command) -> dict[str, Any]:
-    """The settings in a YAML file as defaults of the command's parameters.
+    """Return the settings in a YAML file as defaults of the command's parameters.
 
-    Raises click's BadParameter for a file that cannot be read or is no YAML, for a key that is no option of the
-    command, and for trust, which the command line alone gives.
+    Raises click's BadParameter for a file that cannot be read as YAML, for a key that is not an option of the command,
+    and for trust, which is accepted only on the command line.
     """
     known = {key_of(p).replace("-", "_"): p for p in command.params if p.name != "config"}
     found: dict[str, Any] = {}
@@ -145,7 +145,7 @@ def _loaded(path: str) -> dict[str, Any]:
 
 
 def _as_typed(value: Any, parameter: click.Parameter, what: str) -> Any:
-    """A value as it would be typed in a shell."""
+    """Format a value as on a command line."""
     if isinstance(parameter, click.Option) and parameter.is_flag:
         if isinstance(value, bool):
             return value

@@ -22,7 +22,7 @@ SENTENCE = re.compile(r"(.*?)\.(?=\s|$)")
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a class or function: its type and first sentence in the documentation, and its default."""
+    """Parameter of a class or function: its documented type, first sentence and default."""
 
     type: str
     sentence: str

@@ -24,7 +24,7 @@ from daskspectral.store import load
 LINEAR = {repr(Covariance()): EOF, repr(Cross(center=True)): CCA, repr(CrossCovariance()): MCA}
 """Estimators of linear functions, by the operator."""
 USUAL, COLUMNS = (repr(Landmarks()), repr(Regularized())), repr(Landmarks(Linear()))
-"""The basis and the solver without options, and the basis of the columns."""
+"""Default basis and solver, and the basis of the columns."""
 
 
 def fit(points: str, **options: Any) -> None:
@@ -138,7 +138,7 @@ def _estimator_of(operator: Operator, **parameters: Any) -> Any:
 def _functions_of(path: str, options: dict[str, Any]) -> dict[str, Any]:
     """Return the bases of the model at a path, and set its columns."""
     chosen = {*run.AT_LANDMARKS, "kernel", "periods", "lattice", "network", "columns"}
-    run.refuse_given(chosen, "and --functions-of are two ways to say it: give one")
+    run.refuse_given(chosen, "and --functions-of exclude each other")
     model = load(path, trusted=options["trust"])
     moments = _moments(model, path)
     if moments.preparation["scale"] is not None or options["standardize"]:

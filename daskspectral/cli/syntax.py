@@ -1,4 +1,4 @@
-"""How values of options are written in a shell."""
+"""Syntax of option values in a shell."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 
 
 class OptionType(click.ParamType):  # type: ignore[type-arg]
-    """A type of which `read` converts texts, except some words; `expected` describes them."""
+    """Type of an option: `read` converts its text, except some words; `expected` describes it."""
 
     def __init__(self, name: str, read: Callable[[str], Any], expected: str, *words: str):
         self.name, self.read, self.words = "|".join([name, *words]), read, words
@@ -27,7 +27,7 @@ class OptionType(click.ParamType):  # type: ignore[type-arg]
 
 
 def number_of(text: str | None) -> float | None:
-    """Return the number in a text; None if there is none."""
+    """Return the number in a text; None for other text."""
     try:
         return None if text is None else float(text)
     except ValueError:
@@ -119,4 +119,4 @@ SYNTAX = {
     "lattice": OptionType("m", _sizes, "an integer such as 15, or one for each column such as 30,20", "auto"),
     "network": OptionType("neurons", _sizes, "integers such as 96,96,96"),
 }
-"""How values that are neither numbers nor words are written, by option."""
+"""Syntax of values that are neither numbers nor words, by option."""

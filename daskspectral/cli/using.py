@@ -51,10 +51,14 @@ def transform(model: str, points: str, trust: tuple[str, ...], **options: Any) -
     refuse(options, model, points)
     estimator = loaded(model, trust)
     if not isinstance(estimator, TransformerMixin):
-        raise ValueError(f"{model} holds {type(estimator).__name__}: take `daskspectral predict` if it is a regressor")
+        raise ValueError(
+            f"{model} must be a transformer, got {type(estimator).__name__}. Use `daskspectral predict` for a regressor"
+        )
     asked = [name for name in FOLLOWING if options[name] is not None and options[name] is not False]
     if len(asked) > 1:
-        raise click.UsageError("--right, --sets, --committor, --passage-time and --equilibrium: give one of them")
+        raise click.UsageError(
+            f"--right, --sets, --committor, --passage-time and --equilibrium exclude each other, got {len(asked)}"
+        )
     functions = _following(estimator, asked[0], points, options) if asked else estimator.transform
     shape = _write(functions, points, options, **given(options, par.FAR))
     *rows, columns = shape if len(shape) > 1 else (*shape, 1)
@@ -74,8 +78,7 @@ def predict(model: str, points: str, gradient: bool, trust: tuple[str, ...], **o
     clusters = isinstance(estimator, SpectralClustering)
     if not clusters and not isinstance(estimator, Regressor):
         raise ValueError(
-            f"{model} holds {type(estimator).__name__}, which is no regressor and has no clusters: "
-            "take `daskspectral transform`"
+            f"{model} must be a regressor or a clustering, got {type(estimator).__name__}. Use `daskspectral transform`"
         )
     if clusters and gradient:
         raise click.UsageError("--gradient is for regressors")
@@ -133,15 +136,15 @@ def info(model: str, details: bool, only_settings: bool, trust: tuple[str, ...])
     if only_settings:
         text = kept(model)
         if text is None:
-            raise ValueError(f"{model} does not say with which options it was made: it was not made by a command")
+            raise ValueError(f"{model} must be the output of a command to have settings, got a store without settings")
         found = {name: value for name, value in settings.parsed(text, model).items() if name not in CALLS}
         say(yaml.safe_dump(found, sort_keys=False).rstrip(), **plain(found))
         return
     found = load(model, trusted=trust)
     try:
         tell(found, details=details)
-    except (AttributeError, LookupError, TypeError) as error:  # parts of other kinds: save would not have written them
-        raise ValueError(f"{model} cannot be described, as it was altered after saving: {error}") from error
+    except (AttributeError, LookupError, TypeError) as error:  # parts of types that save does not write
+        raise ValueError(f"{model} cannot be described, because it was altered after saving: {error}") from error
 
 
 def _scored(model: SpectralEstimator, found: SpanScore) -> str:
@@ -157,7 +160,7 @@ def loaded(path: str, trust: tuple[str, ...]) -> Any:
     """Return the model at a path. Raises ValueError for moments."""
     model = load(path, trusted=trust)
     if isinstance(model, Moments):
-        raise ValueError(f"{path} holds moments, not a model: solve them by fit_moments in Python")
+        raise ValueError(f"{path} must be a model, got moments. Solve them by fit_moments in Python")
     return model
 
 
@@ -174,7 +177,7 @@ def _following(estimator: Any, option: str, points: str, options: dict[str, Any]
         return found.memberships
     if option in ("committor", "passage_time"):
         if len(value) > 2 or (option == "committor" and len(value) < 2):
-            raise click.UsageError("give --committor A.zarr,B.zarr, or --passage-time A.zarr, or A.zarr,B.zarr")
+            raise click.UsageError("--committor requires A.zarr,B.zarr, and --passage-time A.zarr or A.zarr,B.zarr")
         return getattr(method(rows_of(points, options), *value), option)
     return method
 

@@ -1,4 +1,4 @@
-"""The commands: the function of each, and its arguments and options (see `options.verb`)."""
+"""Table of commands: function, arguments and options of each (see `options.verb`)."""
 
 from itertools import chain
 

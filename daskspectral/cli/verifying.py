@@ -1,4 +1,4 @@
-"""Whether a store is whole: every chunk is listed and decoded, and invalid rows are counted."""
+"""Verification of a store: every chunk is listed and decoded, and invalid rows are counted."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ SHOWN = 20  # damages that are shown as text; --json has all
 
 
 def verify(path: str, *, allow_missing: bool = False) -> dict[str, Any]:
-    """What the store at a path is, whether it is whole, its arrays, and what is damaged of the store as a whole.
+    """Return the type of the store at a path, its arrays, its damages, and whether it is intact.
 
-    Raises FileNotFoundError where there is no store, ValueError for a file, and OSError for metadata that cannot be
-    read.
+    Raises FileNotFoundError without a store, ValueError for a file, and OSError for metadata that cannot be read.
     """
     node = open_existing(path, "zarr store")
     kind, damage, digests = "array", [], False
@@ -46,7 +45,7 @@ def verify(path: str, *, allow_missing: bool = False) -> dict[str, Any]:
 
 
 def _checked(array: zarr.Array[Any], name: str, digests: bool) -> dict[str, Any]:
-    """Check one array: its metadata, what is damaged of it, and its rows with NaN or infinity."""
+    """Return the metadata of one array, its damages, and its number of rows with NaN or infinity."""
     damage: list[str] = []
     found: dict[str, Any] = {
         "name": name,
@@ -80,7 +79,7 @@ def _checked(array: zarr.Array[Any], name: str, digests: bool) -> dict[str, Any]
 
 
 def text_of(found: dict[str, Any]) -> str:
-    """Return what was verified as text."""
+    """Format the result of `verify`."""
     lines, damage = [f"store       {found['store']}"], [*found["damage"]]
     for array in found["arrays"]:
         lines += ["", f"{array['name']}: {tuple(array['shape'])} {array['dtype']} in chunks {tuple(array['chunks'])}"]
@@ -90,4 +89,4 @@ def text_of(found: dict[str, Any]) -> str:
             lines.append(f"  {array['invalid']} rows hold NaN or infinity")
         damage += array["damage"]
     lines += ["", *(f"DAMAGED: {text}" for text in damage[:SHOWN])]
-    return "\n".join([*lines, f"{len(damage)} things are damaged" if damage else "whole"])
+    return "\n".join([*lines, f"{len(damage)} damages" if damage else "whole"])

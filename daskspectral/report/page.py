@@ -1,4 +1,4 @@
-"""The page: sections of words, pictures and tables by the kind of the model, and one template."""
+"""Sections of a report by type of model, and the page template."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ POINTS = 4000  # rows that are drawn
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing by its axes; `alt` describes it to those who cannot see it, `caption` is shown below it."""
+    """Drawing with its axes; `alt` is the text alternative, `caption` is shown below it."""
 
     axes: Axes
     alt: str
@@ -66,7 +66,7 @@ class Picture:
 
     @property
     def source(self) -> str:
-        """The picture as the address of an SVG image, with the same bits for the same picture."""
+        """Return the SVG image as a data URL, reproducible to the bit."""
         import matplotlib as mpl
 
         drawn = io.BytesIO()
@@ -79,18 +79,18 @@ class Picture:
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page: words, pictures, and tables (titles of the columns first) or texts by their captions."""
+    """Section of the page: text, pictures, and tables (column titles first) or texts by caption."""
 
     title: str
     words: Sequence[str] = ()
     pictures: Sequence[Picture] = ()
     tables: Mapping[str, str | Cells] | None = None
     reading: str = ""
-    """How the section is read, a name of `templates/reading.html`."""
+    """Name of the explanation in `templates/reading.html`."""
 
     @property
     def name(self) -> str:
-        """The section's identity in links."""
+        """Anchor of the section in links."""
         return self.title.lower().replace(" ", "-")
 
 
@@ -103,11 +103,45 @@ def save(
     storage_options: Mapping[str, Any] | None = None,
     **origin: Any,
 ) -> None:
-    """Write the report of a fitted estimator, or of moments, to a path or URL; it appears whole or not at all.
+    """Write the report of a model to a path or URL, atomically.
 
-    `X` are the points of the fit, in any container that `fit` accepts: eigenfunctions are then drawn over them. The
-    `origin` is `about` and `settings` of `render`, `storage_options` are as in `daskspectral.save`. Raises as
-    `render` and `refuse_report` do.
+    Parameters
+    ----------
+    model : estimator or Moments
+        A fitted estimator of daskspectral, or moments.
+    path : str or path
+        Path or URL with the ending .html or .htm.
+    X : array-like, optional
+        Points of the fit, in any container that `fit` accepts, over which functions are drawn; by default the
+        landmarks.
+    overwrite : bool, default=False
+        Replace an existing file.
+    storage_options : mapping, optional
+        Options of fsspec for URLs.
+    **origin : str
+        `about` and `settings` of `render`.
+
+    Raises
+    ------
+    FileExistsError
+        If the path exists and `overwrite` is False.
+    ImportError, TypeError or ValueError
+        As `render` and `refuse_report`.
+
+    See Also
+    --------
+    render : Return the same page as text.
+    refuse_report : Check the path before a long fit.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 30)
+    >>> est = dsp.SpectralDecomposition(basis=basis, n_components=4, random_state=0)
+    >>> est = est.fit(np.random.default_rng(0).uniform(0, 3, (2000, 1)))
+    >>> dsp.report.save(est, os.path.join(tempfile.mkdtemp(), "report.html"))
     """
     with using(storage_options):
         refuse_report(path, overwrite)
@@ -122,15 +156,55 @@ def render(
     settings: str | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> str:
-    """Return the report of a fitted estimator, or of moments, as one self-contained HTML text.
+    """Return the report of a model as one self-contained HTML text.
 
-    `about` names the model below the title, `settings` are those kept beside it, as YAML. Raises ImportError without
-    matplotlib, TypeError for what is no model of daskspectral, sklearn's NotFittedError before `fit`, and ValueError
-    for X with other columns than at the fit.
+    Parameters
+    ----------
+    model : estimator or Moments
+        A fitted estimator of daskspectral, or moments.
+    X : array-like, optional
+        Points of the fit, in any container that `fit` accepts, over which functions are drawn; by default the
+        landmarks.
+    about : str, optional
+        Name of the model below the title.
+    settings : str, optional
+        Settings of the command that made the model, as YAML.
+    storage_options : mapping, optional
+        Options of fsspec for URLs.
+
+    Returns
+    -------
+    str
+        HTML text.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    TypeError
+        If `model` is neither an estimator nor moments.
+    NotFittedError
+        If the estimator is not fitted.
+    ValueError
+        If X has other columns than the data of the fit.
+
+    See Also
+    --------
+    save : Write the page to a file.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 30)
+    >>> est = dsp.SpectralDecomposition(basis=basis, n_components=4, random_state=0)
+    >>> page = dsp.report.render(est.fit(np.random.default_rng(0).uniform(0, 3, (2000, 1))))
+    >>> page[:15]
+    '<!doctype html>'
     """
     require_matplotlib()
     if not isinstance(model, (Estimator, Moments)):
-        raise TypeError(f"a report is of a fitted estimator of daskspectral or of moments, got {type(model).__name__}")
+        raise TypeError(f"a report requires a fitted estimator of daskspectral or moments, got {type(model).__name__}")
     head = summary_of(model)
     with using(storage_options):
         sections = _sections(model, X, head)
@@ -141,17 +215,41 @@ def render(
 
 
 def refuse_report(path: Location, overwrite: bool) -> None:
-    """Raise an error for a report that could not be written, before the work is done that it would show.
+    """Raise an error if a report cannot be written, before a long fit.
 
-    Raises ImportError without matplotlib, ValueError for another ending than .html or .htm, FileExistsError for a path
-    that exists (with `overwrite`: and is not a file), and another OSError for a folder that cannot be written.
+    Parameters
+    ----------
+    path : str or path
+        Path or URL.
+    overwrite : bool
+        Whether an existing file may be replaced.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    ValueError
+        If the ending is not .html or .htm.
+    FileExistsError
+        If the path exists (with `overwrite`: and is not a file).
+    OSError
+        If the folder is not writable.
+
+    See Also
+    --------
+    save : Write the report.
+
+    Examples
+    --------
+    >>> import daskspectral as dsp
+    >>> dsp.report.refuse_report("report.html", overwrite=True)
     """
     require_matplotlib()
     refuse_file(path, (".html", ".htm"), overwrite, what="a report")
 
 
 def _sections(model: Any, X: Any, summary: Summary) -> list[Section]:
-    """Return the sections on what was found; those on parts that a model does not have are left out."""
+    """Return the sections on results that the model has."""
     found: list[Section] = []
     match model:
         case SpectralEstimator():
@@ -177,7 +275,7 @@ def _spectrum(model: Any, summary: Summary) -> Section:
 
 
 def _clusters(model: Any, X: Any) -> list[Section]:
-    """Return the rows by their clusters; nothing for other models."""
+    """Return the section on clusters; empty for other models."""
     if not isinstance(model, SpectralClustering):
         return []
     shares = [[f"{i}", f"{100 * share:.3g} %"] for i, share in enumerate(model.cluster_shares_)]
@@ -190,33 +288,33 @@ def _clusters(model: Any, X: Any) -> list[Section]:
 
 
 def _dynamics(model: Any) -> list[Section]:
-    """Return the timescales by the lag and the Chapman-Kolmogorov test; nothing for a fit at one lag."""
+    """Return implied timescales and the Chapman-Kolmogorov test; empty for a fit at one lag."""
     if not isinstance(model, Koopman) or len(model.lags_) < 2 or not len(model.timescales_[0]):
         return []
     pictures = [Picture(plot.timescales(model), "Implied timescales by the lag.")]
     if model.moments_.right_basis is None:
-        alt = "The autocorrelation of each process by the lag, predicted by the first lag and measured."
+        alt = "Autocorrelation of each process by lag: predicted from the first lag, and measured."
         pictures.append(Picture(plot.chapman_kolmogorov(model), alt))
     return [Section("Slow processes", (), pictures, reading="dynamics")]
 
 
 def _penalties(model: HermiteRegressor) -> list[Section]:
-    """Return the mean squared error on rows left out, by the penalty."""
+    """Return the validation error by penalty."""
     if model.cv_curve_ is None or len(model.cv_curve_) == 0:
         return []
     axes = axes_of(None)
     penalties, errors = np.asarray(model.cv_curve_, dtype=float)[:, :2].T
     axes.loglog(penalties, np.abs(errors), marker="o", markersize=3)
     axes.set(xlabel="penalty", ylabel="mean squared error")
-    words = ["The mean squared error on rows left out, by the penalty."]
+    words = ["Mean squared error on validation rows, by penalty."]
     if model.alpha_:
         axes.axvline(model.alpha_, color="0.5", linestyle="--")
-        words.append(f"{model.alpha_:.3g}, the dashed line, was taken.")
+        words.append(f"{model.alpha_:.3g}, the dashed line, was chosen.")
     return [Section("Held out", words, [Picture(axes, words[0])], reading="penalties")]
 
 
 def _levels(model: InvariantRegressor, summary: Summary) -> Section:
-    """Return how large a part of the target each eigenspace has."""
+    """Return the share of each eigenspace in the target."""
     squares = np.array([float(np.linalg.norm(c) ** 2) for c in model.coef_])
     axes = axes_of(None)
     axes.bar(np.arange(len(squares)), squares / (squares.sum() or 1.0))
@@ -277,9 +375,9 @@ def _over(model: Any, X: Any, *, right: bool) -> list[Section]:
     over = "the landmarks" if X is None else f"rows of the {'second view' if right else 'data'}"
     words = [f"The first {len(numbers)} that are not constant, over {over}: {canvas.what}."]
     if canvas.points.shape[1] > 1:
-        words.append(f"Colors reach from {-end:.2g} (blue) to {end:.2g} (red).")
+        words.append(f"Colors range from {-end:.2g} (blue) to {end:.2g} (red).")
     if np.iscomplexobj(values_of(model)):
-        words.append("Drawn are the real parts.")
+        words.append("Real parts are shown.")
     return [Section(title, words, pictures, reading="functions")]
 
 
@@ -357,7 +455,7 @@ def _embedding(model: Any, X: Any) -> list[Section]:
 
 
 def _choice(model: Any, summary: Summary) -> list[Section]:
-    """Return what was chosen and why; nothing for a model without a choice."""
+    """Return the section on automatic choices; empty for a model without one."""
     selection = getattr(model, "search_results_", None)
     if not isinstance(selection, Selection):
         return []
@@ -367,20 +465,20 @@ def _choice(model: Any, summary: Summary) -> list[Section]:
     if selection.median is not None:
         words.append(f"Scales are in units of the median distance of the rows, {selection.median:.4g}.")
     if selection.edge:
-        words.append(f"The best scale is the {selection.edge} that was tried: a better one may lie beyond.")
+        words.append(f"The best scale is the {selection.edge} of the search; a better one may lie beyond.")
     if isinstance(model, SpectralEstimator):
         pictures = [Picture(plot.choice(model), f"Scores of {len(selection)} candidates; the best is circled.")]
     return [Section("Choice", words, pictures, {"All candidates": selection.table}, "choice")]
 
 
 def _provenance(model: Any, summary: Summary, *, about: str | None, settings: str | None) -> Section:
-    """Return where the model came from: sums, versions, parameters, the settings kept beside it."""
+    """Return the provenance: sums, versions, parameters, saved settings."""
     facts = {"file": about}
     if (moments := moments_of(model)) is not None:
         facts |= {"rows read": grouped(moments.rows or moments.count), "fingerprint": moments.fingerprint}
     cells = [[name, str(value)] for name, value in facts.items() if value is not None]
     cells += [[name, str(value)] for name, value in {**summary.facts, **summary.details}.items()]
-    tables: dict[str, str | Cells] = {"What was measured": [["name", "value"], *cells]}
+    tables: dict[str, str | Cells] = {"Data": [["name", "value"], *cells]}
     if isinstance(model, Estimator):
         given = {
             k: repr(v) if not isinstance(v, np.ndarray) else f"array {v.shape}"
@@ -388,5 +486,5 @@ def _provenance(model: Any, summary: Summary, *, about: str | None, settings: st
         }
         tables["Parameters"] = [["parameter", "value"], *([name, given[name][:LONGEST]] for name in sorted(given))]
     if settings:
-        tables["Settings of the command that made it"] = settings
+        tables["Settings of the command"] = settings
     return Section("Provenance", tables=tables)

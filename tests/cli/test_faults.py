@@ -19,7 +19,7 @@ ERRORS = {
     "RecursionError: too deep": RecursionError("too deep"),
     "NotImplementedError": NotImplementedError(),
     "the disk is full": OSError("the disk is full"),
-    "there is not enough memory": MemoryError(),
+    "not enough memory": MemoryError(),
 }
 
 

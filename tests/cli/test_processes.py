@@ -62,7 +62,7 @@ def test_signals(line: str, name: str) -> None:
     Path("started").unlink()
     assert process.returncode == 128 + signal.Signals[name]
     shown = {"SIGINT": "Ctrl-C"}.get(name, name)
-    assert f"stopped by {shown}; nothing was half-written" in err.splitlines()
+    assert f"stopped by {shown}; no partial output remains" in err.splitlines()
     assert "Traceback" not in err
     assert everything() == before
 
