@@ -357,5 +357,5 @@ class MeasuredEstimator(Estimator):
         return self._fit_session(self._session_of(source, before.operator, folds), RunContext())
 
     def _session_of(self, source: Source, operator: Any, folds: FoldRequest | None) -> Session:
-        """A fit to opened data, by the functions that the parameters choose for them."""
+        """Return a fit to opened data with the basis that the parameters select, if the basis depends on rows."""
         raise NotImplementedError

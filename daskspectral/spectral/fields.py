@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -80,13 +81,13 @@ class FieldEstimator(SpectralEstimator):
         other = right.in_columns(self.right_preparation_, self.n_right_features_in_, units)
         return [Side("1", known, False), Side("2", other, True)]
 
+    @abstractmethod
     def mode_label(self, i: int) -> str:
         """Return how much mode i, counted from 0, explains, for a title."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _of_values(self) -> dict[str, tuple[Any, dict[str, str]]]:
         """Return values by name along the modes, with their attributes."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, eq=False)
