@@ -3,14 +3,14 @@
 
 Patterns of the Pacific Ocean: sea surface temperatures of fifty winters, in three decompositions of one field.
 
-The field (time, latitude, longitude) goes in as it is: grid points on land are left out and come back empty, latitudes
-are weighted by the cosine of the latitude, and maps and time series come out with the field's own coordinates.
+The field (time, latitude, longitude) is passed unchanged: grid points on land are left out and are NaN in the results,
+latitudes are weighted by the cosine of the latitude, and maps and time series come out with the field's coordinates.
 
 1. Empirical orthogonal functions: `EOF`, with 95 % intervals of the variances. The first is El Nino.
    Where the package `xeofs` is installed, the same from it, and how far the two are apart.
 2. Kernel principal components: `operators.Covariance()` with a Gaussian kernel, whose functions may bend.
 3. Slow modes: `Koopman(1)` of the leading principal components, from one winter to the next. Fifty winters
-   are few for it, and the warnings say so.
+   are few for it, as the warnings state.
 
 Usage::
 

@@ -1,4 +1,4 @@
-"""Files of points or images and their classes, and stand-ins for those that the package does not bring."""
+"""Files of points or images and their classes, and replacements for those that are not in the package."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Digits in a semidefinite embedding
 ==================================
 
-Handwritten digits embedded and coloured: nothing to guess, any new image, and columns that tell the digits apart.
+Handwritten digits embedded and colored, without parameters, for new images too, in columns that separate the digits.
 
 `SDPEmbedding` with its defaults chooses the bandwidth, and proves that its columns are optimal: as many as the rank of
 the optimum, and further ones stage by stage. The images that it was not fitted to are embedded by its extension; five

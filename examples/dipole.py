@@ -4,14 +4,14 @@
 The dipole of a bent triatomic molecule, such as water, as an output that turns with the molecule.
 
 The positions of the two hydrogens relative to the oxygen, brought to a common size, are a point x of the sphere S^5.
-The dipole is a vector that rotates and reflects with the molecule, mu(R x) = R mu(x), and stays as it is when the
+The dipole is a vector that rotates and reflects with the molecule, mu(R x) = R mu(x), and is unchanged when the
 hydrogens change places: a function S^5 -> R³ that is equivariant under O(3) x S_2. `InvariantRegressor(output=...)`
-fits it among the functions that have this symmetry exactly, whatever the rows: of 3 x 1254 products of eigenfunctions
-and directions, 10. The representation tells how a dipole changes with each generator of the group: with the mirror it
+fits it among the functions that have this symmetry exactly for any rows: of 3 x 1254 products of eigenfunctions and
+directions, 10. The representation describes how a dipole changes with each generator of the group: with the mirror it
 is mirrored, with the exchange it stays, and with rotations about an axis it turns.
 
-The reference is a model of charges that depend on both bonds and on the angle. Beside it: the same regression without
-the group, and kernel ridge regression on as many rows.
+The reference is a model of charges that depend on both bonds and on the angle. For comparison: the same regression
+without the group, and kernel ridge regression on as many rows.
 
 Usage::
 
@@ -49,7 +49,7 @@ def molecules(n, rng):
 
 
 def dipole(x):
-    """The dipole (n, 3): each hydrogen's charge depends on its own bond, on the other one, and on the angle."""
+    """The dipole (n, 3): each hydrogen's charge depends on its bond, on the other one, and on the angle."""
     bonds = x.reshape(-1, 2, 3)
     lengths = np.linalg.norm(bonds, axis=2)
     cosine = np.einsum("ni,ni->n", bonds[:, 0], bonds[:, 1]) / lengths.prod(axis=1)

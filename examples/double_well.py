@@ -5,7 +5,7 @@ The generator of a double well against a grid, and transfer singular values of a
 
 The overdamped Langevin process dX = -V'(X) dt + √(2 / beta) dW in V(x) = (x² - 1)² has the density
 exp(-beta V) at equilibrium, and the generator L f = -V' f' + f'' / beta. Independent points of this density, without
-a trajectory, give the eigenvalues of L in two ways: by the symmetric form -<f', g'> / beta, and by <f, L g> from the
+a trajectory, yield the eigenvalues of L in two ways: by the symmetric form -<f', g'> / beta, and by <f, L g> from the
 drift at the points (gEDMD). The error of the second is much smaller, because L maps the span of the basis almost to
 itself; if it did so exactly, there would be no sampling error. Both are compared with finite volumes on a fine grid.
 The wells mix in the time -1 / (eigenvalue 1).

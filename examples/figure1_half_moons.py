@@ -5,8 +5,8 @@ Eigenfunctions of the Laplacian on two half-moons: Figure 1 of Cabannes and Bach
 
 Each moon is a thin arc of length π. Alone it has the eigenvalues k² of a segment, with eigenfunctions
 cos(k t) of the angle t along it; both moons together have each eigenvalue twice. The first pair, 0 and
-almost 0, tells the clusters apart. The landmarks are a farthest-point traversal: uniformly drawn landmarks are rare
-at the edges of the moons, and give an eigenvalue of 0.5 where the second 0 should be.
+almost 0, separates the clusters. The landmarks are a farthest-point traversal: uniformly drawn landmarks are rare
+at the edges of the moons, and lead to an eigenvalue of 0.5 instead of the second 0.
 
 Usage::
 

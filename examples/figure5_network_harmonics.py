@@ -8,16 +8,16 @@ pairs of independent rows: by stochastic gradient descent with momentum 1/2 on 5
 learning rate that falls by a factor 3 after a third and after two thirds of them. The minimum is a rotation of
 √(1 - l (l + 1) / mu) times the harmonics of degree l, up to l = 3. Principal components of the outputs (the paper's
 way) undo the rotation; the Galerkin method, from one more pass over points with the same functions, undoes both; and
-from the 200 neurons below the outputs it takes what these have not learned. Each is compared with the true eigenspaces:
+from the 200 neurons below the outputs it finds what these have not learned. Each is compared with the true eigenspaces:
 the part of functions outside theirs, and eigenvalues.
 
-The state is kept beside the picture every 250 batches, and the next run goes on from it.
+The state is saved next to the picture every 250 batches, and the next run resumes from it.
 
 Usage::
 
     python examples/figure5_network_harmonics.py [--paper] [--steps STEPS] [--out FOLDER]
 
-The network of the paper, --paper, takes an hour; without it two layers of 64 neurons take part of a minute.
+The network of the paper, --paper, takes an hour; without it two layers of 64 neurons need less than a minute.
 """
 
 # sphinx_gallery_thumbnail_path = '../pictures/figure5_network_harmonics.png'
@@ -89,7 +89,7 @@ def train(basis: NetworkBasis, steps: int, kept: Path) -> NetworkBasis:
     if kept.exists():
         with np.load(kept) as file:
             if int(file["steps"]) != steps:
-                raise ValueError(f"{kept} is of a run of {file['steps']} steps: delete it, or ask for as many")
+                raise ValueError(f"{kept} is of a run of {file['steps']} steps. Delete it, or pass the same --steps")
             first, losses = int(file["step"]), file["losses"].tolist()
             leaves = [file[f"leaf {i}"] for i in range(shape.num_leaves)]
         variables, moving = jax.tree_util.tree_unflatten(shape, leaves)

@@ -6,8 +6,8 @@ Features of images that do not change under small shifts: equation (20) of Caban
 The eigenfunctions of `E |f(xi) - f(xi')|²`, over pairs of versions of an image moved by one pixel, are features learned
 without labels. A linear classifier on 64 of them is compared with one on 64 principal components and one on 64
 eigenfunctions of the Laplacian, the constant left out. All three are fitted to the same four fifths of the images, of
-which a few have labels that train the classifier. The accuracy is measured on the last fifth, which nothing else uses.
-The scale of the Gaussian kernel, whether components are whitened, and the classifier's penalty are chosen by
+which a few have labels that train the classifier. The accuracy is measured on the last fifth, which is used only for
+this. The scale of the Gaussian kernel, whether components are whitened, and the classifier's penalty are chosen by
 cross-validation on the labelled images, afresh for each draw of them; the number of landmarks is fixed.
 
 The file holds images X (n, side²) uint8 and their classes y (n,), such as the ten thousand test images of MNIST. A

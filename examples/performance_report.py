@@ -10,7 +10,7 @@ Usage::
 
     python examples/performance_report.py [--n 1e6] [--out FOLDER] [--scheduler tcp://...]
 
-It takes the extra `dashboard`. On a cluster of several machines, FOLDER must be one that the workers see.
+It requires the extra `dashboard`. On a cluster of several machines, FOLDER must be one that the workers see.
 """
 
 from __future__ import annotations

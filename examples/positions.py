@@ -5,14 +5,14 @@ How animals mix in two ponds and the channel between them, from positions alone:
 
 The positions of many animals, each seen once, have a density ρ over the ponds, larger where the animals like to be.
 Animals that diffuse and have this density at equilibrium reach it at the rates D λ_i, with D their diffusivity and
-λ_i, in 1 / m², the eigenvalues of -div(ρ ∇f) / ρ with no flux through the shores. The slowest mode tells
-one pond from the other: λ_1 = 0.00104, so that animals of D = 1 m² / s take 1 / (D λ_1) = 16 minutes to even
+λ_i, in 1 / m², the eigenvalues of -div(ρ ∇f) / ρ with no flux through the shores. The slowest mode separates
+one pond from the other: λ_1 = 0.00104, so that animals of D = 1 m² / s need 1 / (D λ_1) = 16 minutes to even
 out between the ponds. The next modes are within the ponds.
 
 The functions are a Fourier lattice, 1 and cosines and sines up to the frequencies (30, 20) along the sides of a box
-around the data, 2501 in all, whose moments are summed in one pass. The fit is not told where the shores are. Positions
-are independent, and the error bars come from the default folds. The intervals tell what the number of positions leaves
-open. What the number of functions leaves open is told by a second solution from the same sums, with two thirds of the
+around the data, 2501 in all, whose moments are summed in one pass. The fit does not know the shores. Positions are
+independent, and the error bars come from the default folds. The intervals show the error of the number of positions.
+The error of the number of functions is shown by a second solution from the same sums, with two thirds of the
 frequencies: where the values differ by more than the intervals, more functions are wanted rather than more positions.
 
 The reference is the same operator by finite volumes on grids of the ponds, which see no position.
@@ -132,7 +132,7 @@ def density(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def solve_on_grid(side: float = 0.25) -> np.ndarray:
     """The eigenvalues (COUNT,), in 1 / m², extrapolated from cells of twice the side and of this one.
 
-    Beside a corner of the shore of three right angles functions vary as the distance to the power 2 / 3, and the error
+    Near a corner of the shore of three right angles functions vary as the distance to the power 2 / 3, and the error
     falls as the power 4 / 3 of the side of a cell. On cells of half the side the values differ by 1e-4 or less.
     """
     coarse, fine = finite_volumes(2 * side), finite_volumes(side)
@@ -182,7 +182,7 @@ def measure(estimator: SpectralDecomposition, fewer: SpectralDecomposition, exac
 
 
 def draw(estimator: SpectralDecomposition, fewer: SpectralDecomposition, exact: np.ndarray, picture: Path) -> None:
-    """Draw the eigenvalues with their intervals: as they are, and over the grid's."""
+    """Draw the eigenvalues with their intervals, also relative to the grid's."""
     figure, axes = plot.panels(
         [r"eigenvalues, m$^{-2}$", "eigenvalues over the grid's"], columns=2, width=3.2, aspect=0.85
     )

@@ -5,7 +5,7 @@ Clusters without labels: pulsars among radio signals, by the slowest eigenfuncti
 
 HTRU2 has 17 898 candidates of a survey, eight columns each: mean, standard deviation, kurtosis and skewness of the
 pulse profile and of the curve of signal against dispersion. One in eleven is a pulsar. The rows diffuse within their
-own density; the slowest mode tells which rows a random walk seldom leaves. A cut of it in two by k-means is compared
+density; the slowest mode shows which rows a random walk seldom leaves. A cut of it in two by k-means is compared
 with k-means and with a mixture of two normal distributions on the columns, and all with the labels, which none has
 seen.
 
@@ -14,7 +14,7 @@ Usage::
     python examples/pulsar_clusters.py [--data htru2.npz] [--out FOLDER]
 
 The file holds X (n, 8) and y (n,), 1 for a pulsar. Without one the points are drawn at random, as many clusters as in
-HTRU2, which are easier to tell apart.
+HTRU2, which are easier to separate.
 """
 
 # sphinx_gallery_thumbnail_path = '../pictures/pulsar_clusters.png'

@@ -4,13 +4,13 @@
 Slow modes of two torsion angles, with error bars, from frames of simulated replicas larger than memory.
 
 A molecule's conformations are described by two angles, φ and ψ, as alanine dipeptide's are. They diffuse in a free
-energy with five wells: dX = -D ∇F dt + √(2 D) dW, F in units of kT. At equilibrium the generator of this process
-has the form -D <∇f, ∇g>, and its eigenvalues are minus the rates of relaxation: 1 / rate is the implied time
-scale of a mode, and the mode tells which wells exchange in this time. Frames of equilibrium are enough, since the form
-takes no pair of frames and no lag.
+energy with five wells: dX = -D ∇F dt + √(2 D) dW, F in units of kT. At equilibrium the generator of this process has
+the form -D <∇f, ∇g>, and its eigenvalues are minus the rates of relaxation: 1 / rate is the implied time scale of a
+mode, and the mode shows which wells exchange in this time. Frames of equilibrium are enough, because the form uses
+neither pairs of frames nor a lag.
 
-Replicas of 500 ps start at equilibrium and run in parallel, many to a task, each task writing its own part of a zarr
-array (float32), replica after replica. Frames that follow one another are alike: dealt to the folds one by one, as is
+Replicas of 500 ps start at equilibrium and run in parallel, many to a task, each task writing one part of a zarr
+array (float32), replica after replica. Consecutive frames are correlated: distributed over the folds one by one, as is
 the default, they would put neighbours on both sides of every comparison. folds="blocks" cuts the
 rows into ten contiguous blocks; with a multiple of ten replicas each holds whole replicas, and the folds are
 independent. In 14 simulations of 1e6 frames 97 % of the 95 % intervals of blocks held the time scale on the grid, and

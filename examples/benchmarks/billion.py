@@ -71,10 +71,10 @@ def main(
     exact = closed_form(d, len(found))
     rows = []
     for level in np.unique(exact):
-        own = exact == level
-        inside = np.count_nonzero((low[own] <= level) & (level <= high[own]))
-        far = np.abs(found[own] - level).max()
-        rows.append({"eigenvalue": level, "values": own.sum(), "largest distance": far, "intervals hold": inside})
+        same = exact == level
+        inside = np.count_nonzero((low[same] <= level) & (level <= high[same]))
+        far = np.abs(found[same] - level).max()
+        rows.append({"eigenvalue": level, "values": same.sum(), "largest distance": far, "intervals hold": inside})
     numbers: dict[str, Any] = {
         "functions": model.moments_.basis.size,
         "seconds": seconds,

@@ -1,4 +1,4 @@
-"""The chunk kernel on one thread, in useful flops, against the BLAS's own rate in the same run.
+"""The chunk kernel on one thread, in useful flops, relative to the rate of the BLAS in the same run.
 
 Measured: `Measure` on rows in memory (no engine, no disk), p landmarks, d columns, one BLAS thread; its useful flops
 per second over the flops per second of a 2048^3 `numpy.matmul`, in turn with it. Useful flops per point: radial kernels

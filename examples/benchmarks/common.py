@@ -47,7 +47,7 @@ def options(repeats: int | None = 5) -> Callable[..., Any]:
             )
         path = click.Path(dir_okay=False, path_type=Path)
         function = click.option("--json", "json_path", type=path, help="write the results here")(function)
-        return click.option("--quick", is_flag=True, help="tiny sizes: the numbers mean nothing")(function)
+        return click.option("--quick", is_flag=True, help="tiny sizes, with meaningless numbers")(function)
 
     return decorate
 
@@ -170,7 +170,7 @@ def measure(kernel: Kernel, landmarks: Array, operator: Operator | None = None, 
 def normal_zarr(folder: Path, n: int, d: int) -> Path:
     """Return the path of standard normal rows (n, d) as zarr (float32, zstd, crc32c); write them if they are missing.
 
-    A process of its own writes, because the memory of this one is measured.
+    A separate process writes, because the memory of this one is measured.
     """
     path = folder / f"normal-{n}-{d}.zarr"
     if not path.exists():

@@ -1,6 +1,6 @@
 """The automatic choice: `SpectralDecomposition(n_components=11).fit(x)` on 37 problems with known spectra.
 
-Measured: relative errors of the first ten nonzero eigenvalues (nine if 0 is one twice), and what the fit says of them.
+Measured: relative errors of the first ten nonzero eigenvalues (nine if 0 is one twice), and the verdict of the fit.
 
 max, median: of the errors of a fit; the median over the seeds.
 cpu: CPU seconds of a fit, of all threads; the mean over the seeds.

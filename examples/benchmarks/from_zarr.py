@@ -2,9 +2,9 @@
 
 Measured: rows per second of `Run.reduce` over a zarr array (float32, zstd, crc32c, in the page cache) on dask's
 threaded scheduler, against the same `Measure` on the same rows in memory in plain Python threads, one BLAS thread each,
-which take batches from one queue ("bare"). Gaussian kernel, float64. "read" is the engine with a task that only reads
-and checks rows. Reading (inflating, checksums) uses the cores that the kernel needs, so the time of a row is bounded
-below by the two together: "of bound" is the engine's time over bare + read.
+which process batches from one queue ("bare"). Gaussian kernel, float64. "read" is the engine with a task that only
+reads and checks rows. Reading (inflating, checksums) uses the cores that the kernel needs, so the time of a row is
+bounded below by the two together: "of bound" is the engine's time over bare + read.
 
     python examples/benchmarks/from_zarr.py --json from_zarr.json
 
@@ -39,7 +39,7 @@ THREADS = 2
 
 
 def bare(measure: Measure, x: np.ndarray, rows: int) -> Callable[[], Any]:
-    """Return the chunk kernel alone: threads that take the next batch until there is none, one sum each."""
+    """Return the chunk kernel alone: threads that process batches from one queue, one sum each."""
 
     def batches(queue: Iterator[int]) -> Iterator[dict[str, np.ndarray]]:
         for number in queue:  # one counter for all threads: `next` of a count is atomic

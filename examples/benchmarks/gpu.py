@@ -1,11 +1,11 @@
-"""The sums on a GPU beside the CPU, in one run: shares of its dgemm, rates of the lattice, and fits from zarr.
+"""Sums on a GPU and on the CPU, in one run: shares of its dgemm, rates of the lattice, and fits from zarr.
 
     pip install "daskspectral[gpu]"
     python examples/benchmarks/gpu.py --json gpu.json
 
 "kernels": `Measure` on rows in memory, p landmarks, d = 20: useful flops a second (as in `chunk_kernel.py`) over the
 flops a second of a product of two 8192 x 8192 matrices there, in turn with it; float32 over float64; the largest
-difference of the sums from the CPU's, and whether a second pass gives the same bits. "lattice": rows a second whose
+difference of the sums from the CPU's, and whether a second pass has the same bits. "lattice": rows a second whose
 modes are summed, by matrix products and, with cufinufft, by the nonuniform FFT at eps = 1e-9, and the difference from
 the CPU's matrix products. "fits": with fixed parameters, from a compressed array on the GPU and, a hundredth of the
 rows, on two CPU threads. With --device cpu the same code runs without a GPU.

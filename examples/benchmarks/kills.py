@@ -1,10 +1,10 @@
-"""Commands killed at random moments: their outputs are whole or not there, and run again they give the same bits.
+"""Commands killed at random moments: their outputs are complete or absent, and a repeated run has the same bits.
 
-Each command runs on small data in a process of its own, forked from one that has imported everything, and is killed by
+Each command runs on small data in a separate process, forked from one that has imported everything, and is killed by
 SIGKILL at a moment drawn from its duration; `save` replaces a model ten times in a row. Every other kill meets another
 store at the output's path, which is to be replaced. After a kill the output must be as before (the other store, or
-nothing) or whole: byte by byte what the command writes undisturbed. The same command, run again to its end, must give
-these bytes, going on from the checkpoint of the killed one where there is one, and leave nothing half-written beside.
+none) or complete: byte by byte what the command writes undisturbed. The same command, run again to its end, must write
+these bytes, resuming from the checkpoint of the killed one if there is one, and leave no partial file.
 
     python examples/benchmarks/kills.py --kills 200 --json kills.json
 
@@ -57,7 +57,7 @@ def prepare(here: Path, n: int) -> None:
 
 
 def work(name: str, here: Path) -> None:
-    """Run a command to its end, in a process of its own."""
+    """Run a command to its end, in a separate process."""
     if name == "save":
         model = dsp.load(here / "base.zarr").set_params(n_components=2)
         for _ in range(10):
@@ -78,13 +78,13 @@ def outputs(here: Path) -> list[dict[str, bytes]]:
 
 
 def leftovers(here: Path) -> list[str]:
-    """What is half-written beside the outputs; an empty folder is a run's that may still begin, for a minute."""
+    """Return partial files next to the outputs; an empty folder may belong to a run that begins, for a minute."""
     found = [*here.glob(".*"), *here.glob("run/.*")]
     return [p.name for p in found if p.is_file() or content(p)]
 
 
 def clear(here: Path, other: bool) -> list[dict[str, bytes]]:
-    """Take the outputs and the checkpoint away, and put another store at each output's place where one is wanted."""
+    """Remove the outputs and the checkpoint, and put another store at the path of each output if `other`."""
     for name in (OUT, ROWS, "run"):
         shutil.rmtree(here / name, ignore_errors=True)
         if other and name != "run":
@@ -100,7 +100,7 @@ def trials(name: str, here: Path, kills: int, rng: np.random.Generator) -> Itera
         process = context.Process(target=work, args=(name, here))
         process.start()
         process.join(delay)
-        process.kill()  # nothing where it has ended
+        process.kill()  # no effect if it has ended
         process.join()
         return process.exitcode
 

@@ -1,4 +1,4 @@
-"""Predicted against measured peak memory, each fit in a process of its own; and that it does not grow with n.
+"""Predicted against measured peak memory, each fit in a separate process; and that it does not grow with n.
 
 Measured: the high-water mark of the resident memory (VmHWM) of a process that imports daskspectral and fits one
 `SpectralDecomposition` to a zarr array on disk (float32) on Dask's threaded scheduler, against the peak that the fit
@@ -42,7 +42,7 @@ class Configuration:
 
     @classmethod
     def of(cls, p: int, d: int, dtype: str, threads: int) -> Configuration:
-        """Return the fit of as many rows as give each thread several tasks, and no more than some seconds of work."""
+        """Return the fit of enough rows for several tasks on each thread, in a few seconds."""
         return cls(p, d, dtype, threads, int(np.clip(1e11 / p**2, 25_000, 1_000_000)))
 
 

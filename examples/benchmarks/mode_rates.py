@@ -54,7 +54,7 @@ def dense(angles: np.ndarray, p: int) -> Callable[[], Any]:
 
 
 def enough(run: Callable[[np.ndarray], Callable[[], Any]], angles: np.ndarray, least: int) -> np.ndarray:
-    """Return as many of the rows as take about `SECONDS`."""
+    """Return as many of the rows as are processed in about `SECONDS`."""
     function = run(angles[:least])
     function()
     start = time.perf_counter()

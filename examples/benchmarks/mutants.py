@@ -4,7 +4,7 @@
 
 draws mutants of the files in ROOMS, evenly from every kind of change (the sign of a term, a factor, a comparison, an
 index off by one, a dropped term, a transpose), writes each into a copy of the package, and runs the room's tests
-until one fails. A mutant that survives names a line that no test of its room holds. It takes hours, and is no part of
+until one fails. A mutant that survives names a line that no test of its room holds. It needs hours, and is not part of
 the tests.
 """
 
@@ -44,14 +44,14 @@ FACTORS: dict[type, ast.operator] = {ast.Mult: ast.Div(), ast.Div: ast.Mult()}
 PAIRS = ((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq))
 COMPARISONS: dict[type, ast.cmpop] = {a: b() for pair in PAIRS for a, b in (pair, pair[::-1])}
 TRANSPOSED = ("swapaxes", "transpose", "moveaxis")
-MODULES = ("np", "xp", "jnp")  # whose functions take first what a method is called on
-SECONDS = 400  # of one mutant: an endless loop is caught, and no room may take longer
+MODULES = ("np", "xp", "jnp")  # whose functions have a method's object as first argument
+SECONDS = 400  # of one mutant: an endless loop is caught, and no room needs longer
 PYTEST = ["-x", "-q", "--tb=no", "--assert=plain", "-p", "no:cacheprovider", "-m", "not nightly"]
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One changed expression or augmented assignment: where it stands, and its text before and after."""
+    """One changed expression or augmented assignment: its position, and its text before and after."""
 
     room: str
     file: str
@@ -178,9 +178,9 @@ def main(seed: int, count: int, rooms: tuple[str, ...], processes: int, json_pat
             copy = Path(folder) / str(number)
             shutil.copytree(ROOT, copy, ignore=shutil.ignore_patterns(".*", "__pycache__", "build"))
             copies.put(copy)
-        for room in rooms or ROOMS:  # a failure without a mutant says nothing of one
+        for room in rooms or ROOMS:  # failures without a mutant
             if (found := answered(room, Path(folder) / "0")) != "survived":
-                raise click.ClickException(f"{room} as it is: {found}")
+                raise click.ClickException(f"{room} without a mutant: {found}")
 
         def judged(mutant: Mutant) -> dict[str, object]:
             copy = copies.get()

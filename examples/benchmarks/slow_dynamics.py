@@ -1,4 +1,4 @@
-"""What one pass tells of a process, against a fine grid: how often the 95 % intervals hold the truth.
+"""Results of one pass over a process compared with a fine grid: how often the 95 % intervals hold the truth.
 
 The processes are reversible jumps between the cells of a grid, within which a row is uniform: dX = -V' dt + 2^(1/2) dW
 up to the grid's spacing, but with trajectories and values that are exact. Many trajectories of each are fitted by

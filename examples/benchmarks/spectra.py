@@ -64,7 +64,7 @@ def sphere(d: int, count: int) -> Array:
 
 
 def circles(radii: tuple[float, ...], count: int) -> Array:
-    """Separate circles, whatever their shares: k^2 / r^2, twice for k > 0."""
+    """Separate circles with any shares: k^2 / r^2, twice for k > 0."""
     squares = np.array([((k + 1) // 2) ** 2 for k in range(count)], dtype=float)
     return np.sort(np.concatenate([squares / r**2 for r in radii]))[:count]
 
@@ -252,8 +252,8 @@ def in_cells(
     diagonal = (flux[1:] + flux[:-1]) / root**2
     if potential is not None:
         diagonal += potential(x) / weight(x)
-    beside = -flux[1:-1] / (root[1:] * root[:-1])
-    values = scipy.linalg.eigh_tridiagonal(diagonal, beside, eigvals_only=True, select="i", select_range=(0, count - 1))
+    off = -flux[1:-1] / (root[1:] * root[:-1])
+    values = scipy.linalg.eigh_tridiagonal(diagonal, off, eigvals_only=True, select="i", select_range=(0, count - 1))
     return np.where(np.abs(values) < 1e-5, 0.0, values)
 
 

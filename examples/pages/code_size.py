@@ -2,7 +2,7 @@
 
     python examples/pages/code_size.py daskspectral tests
 
-A room is a folder directly inside the one that is named, or the files beside these folders. `tokens` are those of
+A room is a folder directly inside the given one, or the files next to these folders. `tokens` are those of
 Python without comments, docstrings and line ends; `width` is the mean length of a line, `function` the median number of
 lines of a function with its signature, and `words` the mean number of words in the docstring of a public name.
 """

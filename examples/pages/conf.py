@@ -173,7 +173,7 @@ def marked_up(text: str) -> str:
 
 
 def written_for_help(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
-    """Mark up what `help` prints as it is: blocks of modules as literal, bars and final underscores as characters."""
+    """Mark up the text of `help`: blocks of modules as literal, bars and final underscores as characters."""
     runs: list[tuple[bool, list[str]]] = []
     literal = False
     for line in lines:

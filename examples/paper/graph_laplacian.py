@@ -41,7 +41,7 @@ def forms(points: np.ndarray, weights: Kernel, bases: Sequence[Basis]) -> list[t
 
 
 def eigenvalues(form: np.ndarray, gram: np.ndarray, count: int, true: np.ndarray) -> np.ndarray:
-    """The least eigenvalues, at most `count`, by a factor that gives them the sum of the true ones (appendix B.1)."""
+    """Return at most `count` smallest eigenvalues, scaled to the sum of the true ones (appendix B.1)."""
     values = SymmetricPencil().solve(GalerkinSystem(form, gram, count=count, cut=CUT)).values
     return np.asarray(values * true[: len(values)].sum() / values.sum())
 

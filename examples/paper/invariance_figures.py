@@ -73,7 +73,7 @@ def group_table(groups: xr.Dataset) -> str:
     for i, (total, other) in enumerate(totals):
         row = groups.isel(row=i)
         name = f"S_{int(row.d)}" if row.example == 1 else "rotations"
-        mean = seconds(other) if row.averaged == row.order else f"stopped: would take {duration(other)}"
+        mean = seconds(other) if row.averaged == row.order else f"stopped: estimated {duration(other)}"
         lines.append(
             f"| {name} | {order(float(row.order))} | {int(row.degree)} | {int(row.D)} "
             f"| {int(row.functions)} ({int(row.molien)}) | {seconds(row.harmonics)} | {seconds(row.subspaces)} "
@@ -177,7 +177,7 @@ def group_figure(groups: xr.Dataset) -> Figure:
         last = max(int(ended.sum()) - 1, 0)
         ax.plot(at.order, total, "-o", color="C0", markersize=4, label="from generators")
         ax.plot(at.order[ended], mean[ended], "-s", color="C3", markersize=4, label="average over elements")
-        ax.plot(at.order[last:], mean[last:], ":", color="C3", label="it would take")
+        ax.plot(at.order[last:], mean[last:], ":", color="C3", label="estimated")
         ax.set_ylim(float(np.minimum(generated(groups), averaged(groups)).min()) / 2, 3e4)
         if example == 1:
             for d, x, y in zip(at.d.values, at.order.values, total, strict=True):

@@ -37,8 +37,8 @@ SAMPLES = {2: "circle", 3: "sphere"}
 class Case:
     """A smoothness s on a sphere under a group, and the numbers of fitted levels, ascending.
 
-    `functions` says how many invariant functions a level has. n = D^(1 + alpha) for the D of the levels, so that all of
-    them are whole.
+    `functions` is the number of invariant functions of a level. n = D^(1 + alpha) for the D of the levels, so that all
+    of them are whole.
     """
 
     name: str

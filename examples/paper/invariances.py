@@ -14,7 +14,7 @@ Usage::
 
     python examples/paper/invariances.py [--whole] [--most N] [--folder DATA] [--table PATH] [--out FOLDER]
 
-The table is a zarr group that grows as results come; after a stop the same command goes on from it. Its parts open by
+The table is a zarr group that grows as results come; after a stop the same command resumes from it. Its parts open by
 `xarray.open_zarr(TABLE, group="rates", consolidated=False)`, also "groups" and "solvers".
 """
 
@@ -48,7 +48,7 @@ from daskspectral.manifolds import Sphere
 
 ROWS, PREDICTIONS = 10_000, 100
 PATIENCE = 120.0
-"""Seconds that averaging may take; where its first elements show that it would take longer, it stops."""
+"""Limit in seconds of averaging; it stops if the first elements show that it would exceed the limit."""
 
 
 @dataclass(frozen=True)
@@ -236,7 +236,7 @@ def jobs(study: Study, folder: Path) -> Iterator[Job]:
 
 
 def open_table(path: Path, study: Study) -> zarr.Group:
-    """The table at a path, made where there is none. Raises ValueError for one of another study."""
+    """Open or create the table at a path. Raises ValueError for a table of another study."""
     description = json.dumps(dataclasses.asdict(study))
     if not path.exists():
         parts = [part for part, _ in jobs(study, path)]

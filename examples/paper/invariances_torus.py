@@ -1,14 +1,14 @@
 """Exact invariances: a torus of ten dimensions
 ============================================
 
-Exactly invariant regression (Soleymani and others 2025) on a torus of ten dimensions, and kernel ridge beside it.
+Exactly invariant regression (Soleymani and others 2025) on a torus of ten dimensions, and kernel ridge regression.
 
 On [-1, 1)^10 with periodic sides and the group of all 1024 changes of sign, f*(x) = (1/d) Σ_i i x_i² is learned
 without noise: the error at 100 points, over the variance of f*, against n. f* has a kink on every side of the box and
 is not in H^s for the smoothness s > d/2 that the estimators need, so no rate is expected.
 A second table compares least squares among the invariant functions (their number D and the penalty by
 cross-validation) with kernel ridge regression whose kernel is averaged over the group (the penalty by cross-validation,
-or the penalty of least risk, which only the true function tells) on the sphere, under permutations of the coordinates,
+or the penalty of least risk, which requires the true function) on the sphere, under permutations of the coordinates,
 with noise.
 
 Usage::
@@ -37,7 +37,7 @@ D = 10
 VARIANCE = 4 / 45 * np.sum((np.arange(1, D + 1) / D) ** 2)  # the variance of f*; x^2 has variance 4 / 45
 SMOOTHNESS = 6.0  # the least whole number above d / 2
 WHOLE = (100, 316, 1000, 3162, 10_000, 31_623, 100_000, 316_228)
-SIZES = (100, 316, 3162, 10_000)  # in a minute; averaging a kernel over the group takes another at 1000
+SIZES = (100, 316, 3162, 10_000)  # in a minute; averaging a kernel over the group needs another at 1000
 ALL, HALF, FEW = 10, 5, 3  # numbers of seeds, fewer for slow runs
 MODELS: dict[str, Callable[[int], Any]] = {
     "projection": lambda n: InvariantRegressor(TORUS, SignFlips(D), SMOOTHNESS, solver="projection"),

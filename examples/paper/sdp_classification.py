@@ -16,8 +16,8 @@ Usage::
     python examples/paper/sdp_classification.py digits [--data mnist.npz] [--bandwidth 10]
 
 A file holds X (n, d) and y (n,): y is 1 for a pulsar and 0 for anything else; images X are uint8. Without one the
-points are drawn at random, and the digits are those of scikit-learn: it runs, and tells nothing of the paper's numbers.
-The table is a zarr group: `xarray.open_zarr(TABLE, consolidated=False)`.
+points are drawn at random, and the digits are those of scikit-learn: it runs, but does not reproduce the paper's
+numbers. The table is a zarr group: `xarray.open_zarr(TABLE, consolidated=False)`.
 """
 
 # sphinx_gallery_thumbnail_path = '../pictures/sdp_figure6.png'
@@ -127,7 +127,7 @@ def pulsars(
 
 
 def report(table: xr.Dataset) -> str:
-    """Table 1 beside the paper's, as rows of markdown, then certificates."""
+    """Return Table 1 with the paper's numbers, as rows of markdown, then certificates."""
     n, lines = table.sizes["repetition"], []
     lines.append(
         f"| embedding | bandwidth | method | precision | recall | seconds | paper | within 1 std |\n|{'---|' * 8}"

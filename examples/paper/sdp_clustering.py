@@ -70,7 +70,7 @@ def cluster(sets: int, bandwidths: Sequence[float]) -> xr.Dataset:
 
 
 def conclude(table: xr.Dataset) -> str:
-    """The means over the sets as a table, and what they say."""
+    """Return the means over the sets as a table, with conclusions."""
     mean = {name: table[f"{name}_nmi"].mean("set") for name in EMBEDDINGS}
     kinds = list(itertools.product((0, 1), STARTS, EMBEDDINGS))
     heads = [f"{name}{'*' * projected} {starts}" for projected, starts, name in kinds]

@@ -1,11 +1,11 @@
 """Semidefinite embedding: Figures 1, 3, 5, 7 and 8
 ================================================
 
-Figures 1, 3, 5, 7 and 8 of Fanuel, Aspeel, Delvenne and Suykens (2022): the SDP embedding beside diffusion maps.
+Figures 1, 3, 5, 7 and 8 of Fanuel, Aspeel, Delvenne and Suykens (2022): the SDP embedding and diffusion maps.
 
 Clusters with outliers, points of an interval with the extension to all of it, the wine data at several bandwidths, and
 k-means on two moons. The paper runs k-means once on each embedding; here it also runs from 20 starts, of which the
-best in k-means' own objective counts, because the result of a single start depends much on the start.
+best by the objective of k-means counts, because the result of a single start depends much on the start.
 
 Usage::
 
@@ -63,7 +63,7 @@ def clusters(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 
 def figure1(study: Study, picture: Path) -> dict[str, float]:
-    """How far out the outliers are, in the lengths of embedded points, and whether the clusters are told apart."""
+    """How far out the outliers are, in the lengths of embedded points, and whether the clusters are separated."""
     lengths: dict[str, list[float]] = {name: [] for name in EMBEDDINGS}
     found: dict[str, list[float]] = {name: [] for name in EMBEDDINGS}
     for draw in range(study.draws):
@@ -135,7 +135,7 @@ def neighbours(e: np.ndarray, classes: np.ndarray) -> float:
 
 
 def figure5(study: Study, picture: Path) -> dict[str, float]:
-    """The wine data, standardised: embeddings at three bandwidths, spectra and what the coordinates tell at all."""
+    """The wine data, standardised: embeddings at three bandwidths, spectra and the information in the coordinates."""
     x, classes = load_wine(return_X_y=True)
     x = standardized(x)
     models = {b: (sdp(x, b), diffusion(x, b, 3)) for b in study.wine}

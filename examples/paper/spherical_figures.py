@@ -50,7 +50,7 @@ def kernel_labels(table: xr.Dataset) -> list[tuple[str, float]]:
 
 
 def default_error(d: int, count: int = 24) -> float:
-    """Equation (21) where every eigenvalue is the mean of the true ones, the error that rescaling alone gives."""
+    """Return (21) if every eigenvalue is the mean of the true ones: the error of rescaling alone."""
     exact = Sphere(d).eigenvalues(count + 1)[1:]
     return float(np.sum(np.abs(1 / exact - 1 / exact.mean())) / np.sum(1 / exact))
 

@@ -13,7 +13,7 @@ Usage::
 
     python examples/paper/spherical_harmonics.py [--whole | --paper] [--scheduler ADDRESS] [--table PATH] [--out FOLDER]
 
-The table is a zarr group that grows as results come; after a stop the same command goes on from it. It opens by
+The table is a zarr group that grows as results come; after a stop the same command resumes from it. It opens by
 `xarray.open_zarr(TABLE, consolidated=False)`. Landmarks are separate points, drawn besides the n that are measured.
 """
 
@@ -225,7 +225,7 @@ def time_fit(grid: Grid, name: str, kernel: tuple[str, float], landmarks: np.nda
 
 
 def open_table(path: Path, grid: Grid) -> zarr.Group:
-    """The table at a path, made where there is none. Raises ValueError for one of another grid."""
+    """Open or create the table at a path. Raises ValueError for a table of another grid."""
     description = json.dumps(dataclasses.asdict(grid))
     if not path.exists():
         kernel, errors = ("kernel",), ("d", "n", "p", "trial")
@@ -238,7 +238,7 @@ def open_table(path: Path, grid: Grid) -> zarr.Group:
             name: (dims, np.full([len(coordinates[dim]) for dim in dims], np.nan)) for name, dims in axes.items()
         }
         table = xr.Dataset(variables, coordinates, attrs={"grid": description})
-        one = {"d", "trial", "weights"}  # a chunk is what one job gives
+        one = {"d", "trial", "weights"}  # a chunk is the result of one job
         chunks = {
             name: tuple(1 if dim in one else len(coordinates[dim]) for dim in dims) for name, dims in axes.items()
         }
