@@ -41,7 +41,7 @@ def test_a_langevin_trajectory_samples_its_well_and_crosses_it() -> None:
     assert rate == pytest.approx(curvature * np.exp(-4.0), rel=0.3)
 
 
-def test_the_ocean_has_the_seasons_trend_and_patterns_that_it_says() -> None:
+def test_the_ocean_has_its_documented_seasons_trend_and_patterns() -> None:
     field = datasets.ocean(2400, seed=1)
     assert (field.dims, field.units) == (("time", "lat", "lon"), "degC")
     assert 0.1 < float(field.isnull().all("time").mean()) < 0.3

@@ -77,7 +77,7 @@ def test_no_pair_crosses_a_cut(rows: list[int], lag: int) -> None:
 
 
 @doubtful
-def test_a_trajectory_is_cut_where_rows_are_held_out() -> None:
+def test_a_trajectory_is_cut_at_validation_rows() -> None:
     fold = BlockFold(4, gap=5)
     found = cross_val_score(transfer(), Trajectory(WALK), cv=fold)
     expected, holed = [], []

@@ -279,7 +279,7 @@ def test_weights_of_modes_have_no_units(unit: float) -> None:
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("unit", [2.0**-900, 2.0**-100, 2.0**900])
-def test_weights_of_modes_beside_zeros_have_no_units(unit: float) -> None:
+def test_weights_of_modes_next_to_zeros_have_no_units(unit: float) -> None:
     """The slope along one column is 0 everywhere, and shares a transform with that along the other."""
     x = normal(200)
     slopes = np.column_stack([np.cos(x[:, 0]), np.zeros(len(x))])

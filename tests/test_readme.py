@@ -119,7 +119,7 @@ def test_the_readme_runs_from_top_to_bottom(
         assert "warning" not in capsys.readouterr().err.lower(), one
 
 
-def test_extras_that_are_told_are_the_extras_of_the_package() -> None:
+def test_documented_extras_exist() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert set(re.findall(r"^    (\w+) ", installing.__doc__ or "", re.MULTILINE)) == {"extra", *extras}
 

@@ -110,7 +110,7 @@ HOSTILE = ["subprocess.Popen", "os.system", "builtins.eval", "daskspectral.cli.m
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", ["learned", "invariant", "moments"])
-def test_loading_executes_nothing_that_a_file_names(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loading_executes_no_code_of_a_file(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save(model(name), tmp_path / "m.zarr")
     load(tmp_path / "m.zarr")
     imported: list[str] = []
@@ -159,7 +159,7 @@ def test_another_thing_in_the_place_of_a_kernel_is_refused_before_it_is_made(tmp
             dsp.load(tmp_path / f"{number}.zarr", trusted=["users_module.Plain"])
 
 
-def test_functions_load_where_they_are_trusted(tmp_path: Path, mine: Any) -> None:
+def test_trusted_functions_load(tmp_path: Path, mine: Any) -> None:
     circle = dsp.operators.Laplacian(Implicit(mine.normals, 2))
     models = {
         "radial": small(dsp.kernels.Radial(mine.q, [mine.slope])),
@@ -194,7 +194,7 @@ def test_a_checkpoint_names_only_the_functions_and_classes_of_the_run(tmp_path: 
 
 
 @pytest.mark.slow
-def test_an_edit_of_metadata_is_noticed_or_changes_nothing(tmp_path: Path) -> None:
+def test_an_edit_of_metadata_is_detected_or_harmless(tmp_path: Path) -> None:
     model("spectral").save(tmp_path / "m.zarr")
     wanted = model("spectral").transform(X[:5])
     file = tmp_path / "m.zarr" / "zarr.json"

@@ -55,7 +55,7 @@ def test_no_constant_joins_it() -> None:
 # -- what is refused ---------------------------------------------------------------------------------------------------
 
 
-def test_functions_that_do_not_vanish_where_the_data_end() -> None:
+def test_functions_that_do_not_vanish_at_the_end_of_the_data() -> None:
     landmarks = Landmarks(Gaussian(1.0), 20)
     model = dsp.SpectralDecomposition(n_components=2, random_state=0)
     for boundary, message in (

@@ -43,7 +43,7 @@ CASES: list[tuple[Operator, Any, dict[str, Any]]] = [
 
 @pytest.mark.one_in(3)
 @pytest.mark.parametrize(("operator", "x", "changes"), CASES)
-def test_the_parameters_give_the_same_bits(operator: Operator, x: Any, changes: Any, tmp_path: Path) -> None:
+def test_the_best_parameters_reproduce_the_same_bits(operator: Operator, x: Any, changes: Any, tmp_path: Path) -> None:
     rows = dsp.Rows(x, **changes)
     est = dsp.SpectralDecomposition(operator, n_components=4).fit(rows)
     est.save(tmp_path / "m.zarr")
@@ -182,7 +182,7 @@ def test_a_lattice_has_fewer_functions_than_a_quarter_of_the_rows() -> None:
     np.testing.assert_allclose(model.eigenvalues_, [0, 1, 1], atol=0.3)
 
 
-def test_rows_far_out_are_named_where_the_box_holds_them() -> None:
+def test_rows_far_out_are_named_if_the_box_contains_them() -> None:
     x = np.random.default_rng(0).laplace(size=(2000, 2))
     assert not any("outliers" in doubt for doubt in lattice(x, n_frequencies=6).warnings_)
     x[::400] = 100.0

@@ -88,7 +88,7 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.mark.filterwarnings("ignore::UserWarning")  # of few rows
 @pytest.mark.parametrize("line", [*ERRORS, *REPLACING, *UNWRITABLE, *USAGE], ids=lambda line: line[:60])
-def test_a_line_that_cannot_be_leaves_nothing(line: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_invalid_command_leaves_no_file(line: str, capsys: pytest.CaptureFixture[str]) -> None:
     before = everything()
     with pytest.raises(SystemExit) as caught:
         main(line.split())

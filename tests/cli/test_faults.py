@@ -40,7 +40,7 @@ def test_an_error_is_one_line(line: str, monkeypatch: pytest.MonkeyPatch, capsys
 
 
 @pytest.mark.parametrize("by_variable", [False, True])
-def test_debug_shows_where(
+def test_debug_shows_the_traceback(
     by_variable: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if by_variable:

@@ -51,7 +51,7 @@ def test_a_score_of_a_regressor(model: dsp.SpectralDecomposition) -> None:
     assert found["score"] == dsp.load("r.zarr").score(NEW, np.sin(NEW[:, 0]), zarr.open_array("weights.zarr")[:])
 
 
-def test_a_page_with_the_settings_kept_beside_the_model(model: dsp.SpectralDecomposition) -> None:
+def test_a_page_with_the_settings_saved_with_the_model(model: dsp.SpectralDecomposition) -> None:
     assert facts("report m.zarr old.zarr --out report.html") == {"report": "report.html"}
     assert "landmarks: 20" in Path("report.html").read_text(encoding="utf-8")
 
@@ -71,7 +71,7 @@ def test_verify_counts_invalid_rows() -> None:
     assert done("verify points.zarr").splitlines()[-1] == "whole"
 
 
-def test_verify_tells_of_every_kind_of_damage(model: dsp.SpectralDecomposition) -> None:
+def test_verify_reports_every_type_of_damage(model: dsp.SpectralDecomposition) -> None:
     code, found = verified("m.zarr")
     assert (code, found["whole"]) == (0, True)
     assert found["store"].startswith("saved ")
@@ -87,7 +87,7 @@ def test_verify_tells_of_every_kind_of_damage(model: dsp.SpectralDecomposition) 
     assert name in found["damage"][0]
 
 
-def test_a_plan_is_that_of_the_fit_and_writes_nothing(model: dsp.SpectralDecomposition) -> None:
+def test_a_plan_is_that_of_the_fit_and_writes_no_file(model: dsp.SpectralDecomposition) -> None:
     before = everything()
     found = facts(f"plan {FIT}")
     plan = model.plan("old.zarr")

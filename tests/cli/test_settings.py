@@ -44,7 +44,7 @@ def assert_same_model(left: str, right: str) -> None:
         np.testing.assert_array_equal(one[name][...], other[name][...])
 
 
-def test_a_result_gives_back_its_settings_and_they_the_same_bits() -> None:
+def test_settings_of_a_result_reproduce_it_to_the_bit() -> None:
     done(f"{FIT} --columns 1,0 --periods 0:7.5 --no-constant --folds none --penalty 2 --seed 3 --out m.zarr")
     text = done("info m.zarr --settings")
     Path("run.yaml").write_text(text)
@@ -119,7 +119,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("name", [*CALLS, *REFUSED])
-def test_hostile_settings_do_nothing(name: str, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hostile_settings_are_harmless(name: str, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(model, "m.zarr")
     monkeypatch.syspath_prepend(Path().absolute())
     Path("evil.py").write_text("import pathlib\npathlib.Path('ran').touch()\nclass Kernel: pass\n")

@@ -225,7 +225,7 @@ ELSEWHERE: dict[str, Callable[[h5py.File, str], Any]] = {
 
 
 @pytest.mark.parametrize("name", ELSEWHERE)
-def test_hdf5_takes_no_values_from_elsewhere(name: str, tmp_path: Path) -> None:
+def test_hdf5_reads_no_external_values(name: str, tmp_path: Path) -> None:
     with h5py.File(tmp_path / "private.h5", "w") as file:
         file["x"] = X
     with h5py.File(tmp_path / "hostile.nc", "w") as file:

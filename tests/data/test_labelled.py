@@ -166,7 +166,7 @@ def test_a_layout_is_saved_and_spreads_what_it_stacked(data: st.DataObject) -> N
 # columns and rows without an index, with their places in coordinates
 
 
-def test_columns_are_those_of_the_fit_to_rounding_and_where_they_are_missing() -> None:
+def test_columns_are_those_of_the_fit_to_rounding_and_their_gaps() -> None:
     places = np.append(np.linspace(-60.1, 60.7, 11), np.nan)
     x = field().stack(z=("lat", "lon")).reset_index("z").assign_coords(lat=("z", places))
     stacked = laid_out(x)

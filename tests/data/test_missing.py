@@ -43,7 +43,7 @@ def fitted(x: Any, basis: Landmarks = TEN) -> dsp.SpectralDecomposition:
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_chunk_that_vanishes_is_missed_where_it_is_read(tmp_path: Path, layout: str) -> None:
+def test_a_chunk_that_vanishes_is_missed_when_it_is_read(tmp_path: Path, layout: str) -> None:
     path = tmp_path / "x.zarr"
     reader = zarr_reader(written(path, **LAYOUTS[layout]))
     model = fitted(str(path))
@@ -198,7 +198,7 @@ def test_shards_whose_index_cannot_be_read_alone_are_refused(name: str, tmp_path
 
 
 @pytest.mark.parametrize("sizes", [(400,), (200, 2)])
-def test_what_is_written_is_whole_where_it_equals_the_fill_value(tmp_path: Path, sizes: tuple[int, ...]) -> None:
+def test_written_chunks_that_equal_the_fill_value_are_complete(tmp_path: Path, sizes: tuple[int, ...]) -> None:
     grid, dims = Grid(sizes, 0, sizes[0] // 4), [*"abc"[: len(sizes)], "k"]
     with create_dataset(
         tmp_path / "g.zarr", "v", xr.Dataset(), dims, (*sizes, 2), "f8", grid=grid, attributes={}

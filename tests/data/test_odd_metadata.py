@@ -185,7 +185,7 @@ WRITES: dict[str, Callable[[Path], Any]] = {
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("most", [0, 10, 500])
 @pytest.mark.parametrize("name", WRITES)
-def test_a_failed_save_leaves_nothing(name: str, most: int, tmp_path: Path) -> None:
+def test_a_failed_save_leaves_no_file(name: str, most: int, tmp_path: Path) -> None:
     """Whichever file is the first that cannot be written to its end."""
     ignored = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

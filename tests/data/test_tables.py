@@ -92,7 +92,7 @@ def test_files_of_numpy_are_mapped(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Consolidated metadata")
-def test_the_recipes_of_the_guide_give_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_recipes_of_the_guide_return_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", X), np.savez("x.npz", x=X), np.savetxt("n.csv", X, delimiter=",", fmt="%.17g")
     xr.Dataset({"x": (("row", "column"), X)}).to_netcdf("x.nc", engine="h5netcdf")
@@ -113,7 +113,7 @@ def test_the_recipes_of_the_guide_give_the_rows(tmp_path: Path, monkeypatch: pyt
 
 
 @pytest.mark.parametrize(("bad", "error"), [(2, OSError), (None, KeyboardInterrupt)])
-def test_an_error_comes_where_its_batch_would_and_nothing_is_left_running(bad: Any, error: Any) -> None:
+def test_an_error_is_raised_at_its_batch_and_no_thread_is_left(bad: Any, error: Any) -> None:
     """Of the reading, and of the work."""
     started, seen = list[int](), list[int]()
 

@@ -77,7 +77,7 @@ def fail_half_way(folder: Path, error: type[BaseException]) -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt])
-def test_nothing_is_left_after_an_error(tmp_path: Path, error: type[BaseException]) -> None:
+def test_no_file_is_left_after_an_error(tmp_path: Path, error: type[BaseException]) -> None:
     with pytest.raises(error):
         fail_half_way(tmp_path, error)
     assert names(tmp_path) == []
@@ -96,7 +96,7 @@ def test_one_flipped_bit_in_any_byte_of_a_chunk_is_noticed(tmp_path: Path) -> No
             array[:]
 
 
-def test_nothing_loads_from_a_url_before_the_last_byte() -> None:
+def test_a_url_does_not_load_before_the_last_byte() -> None:
     url = "memory://test_writer/x.zarr"
     with create_array(url, (3,), "float64", attributes={"a": 1}, overwrite=True) as array:
         array[:] = 1.0
@@ -114,7 +114,7 @@ def test_nothing_loads_from_a_url_before_the_last_byte() -> None:
     refuse_existing(url, False)  # nothing is left
 
 
-def test_what_a_killed_run_left_gives_way(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_run_are_replaced(tmp_path: Path) -> None:
     with create_array(tmp_path / "x.zarr", (2,), "float64") as array:
         array[:] = 1.0
         shutil.copytree(tmp_path, tmp_path.with_name("left"))

@@ -136,7 +136,7 @@ def test_words_for_bandwidths() -> None:
             expected(np.where(np.arange(30)[:, None] == 3, np.nan, Z[:30]), word)
 
 
-def test_points_are_joined_where_the_tenth_eigenvalue_has_fallen() -> None:
+def test_the_bandwidth_connects_points_when_the_tenth_eigenvalue_falls() -> None:
     """Of D^-1 K, from the non-symmetric matrix; of fewer than a hundred points a tenth of their number.
 
     The bandwidth is the first of 64 an octave, from the root of the median square on, that is above the crossing.
@@ -158,7 +158,7 @@ def test_points_are_joined_where_the_tenth_eigenvalue_has_fallen() -> None:
     ("name", "word"),
     [("exact", "auto"), ("lowrank", "median"), ("diffusion", "auto"), ("kernel embedding", "auto")],
 )
-def test_a_word_is_the_number_that_it_stands_for(name: str, word: str) -> None:
+def test_a_word_equals_its_number(name: str, word: str) -> None:
     est = clone(ESTIMATORS[name]).set_params(bandwidth=word).fit(Z)
     assert est.bandwidth == word
     if name != "diffusion":
@@ -201,7 +201,7 @@ def test_outliers_do_not_come_first(load: Any, count: int, least: float) -> None
     np.testing.assert_allclose(narrow.row_shares_, squares.sum(axis=0) ** 2 / len(x) / np.sum(squares**2, axis=0))
 
 
-def test_eigenvalues_in_a_cluster_have_vectors_of_their_own() -> None:
+def test_eigenvalues_in_a_cluster_have_different_vectors() -> None:
     """Forty groups, of which a walk leaves none: the eigenvalue 1 is of multiplicity 40."""
     groups = np.arange(400)[:, None] // 10 * 1000.0
     f = clone(make(1.0, n_components=39, method="exact", time=0)).fit(
@@ -228,7 +228,7 @@ def test_invalid_rows(name: str) -> None:
 
 @doubtful
 @pytest.mark.parametrize("name", ["exact", "diffusion", "kernel embedding"])
-def test_columns_of_unlike_spread_are_warned_of(name: str) -> None:
+def test_columns_of_different_spread_are_warned_of(name: str) -> None:
     """In the words of SpectralDecomposition, with a remedy that works."""
     raw, model = load_wine().data, ESTIMATORS[name]
     with pytest.warns(dsp.ReliabilityWarning, match="column 7") as found:

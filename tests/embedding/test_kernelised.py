@@ -63,7 +63,7 @@ def test_the_problem_it_states() -> None:
     assert est.range_ == 90
 
 
-def test_scikit_learn_takes_the_kernel(est: dsp.KernelEmbedding) -> None:
+def test_scikit_learn_accepts_the_kernel(est: dsp.KernelEmbedding) -> None:
     """A clone, a deep copy, a pickle and a saved state give the same numbers, cross-validated too."""
     kernel = est.learned_kernel_
     gram = kernel(NEW, X)
@@ -160,7 +160,7 @@ def test_a_factor_and_its_proof_for_any_cost(seed: int, n: int, size: float, mos
 # -- the problem -------------------------------------------------------------------------------------------------------
 
 
-def test_a_problem_and_what_is_said_of_an_answer() -> None:
+def test_a_problem_and_the_report_of_its_solution() -> None:
     """In the range of K every matrix of the module, from those of all points, some of which occur twice."""
     rng = np.random.default_rng(0)
     x, counts = cloud(8), np.array([1, 2, 1, 3, 1, 1, 2, 1.0])

@@ -246,7 +246,7 @@ def test_the_gap_is_a_bound_at_every_point(low: bool, columns: int, passes: int,
 
 
 @pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
-def test_columns_are_small_beside_the_largest(unit: float) -> None:
+def test_columns_are_small_relative_to_the_largest(unit: float) -> None:
     e = unit * np.linalg.qr(np.random.default_rng(0).standard_normal((9, 3)))[0] * [1.0, 0.2, 0.05]
     last = Iterate(e, 0.0, e, e, 0.0, e.T @ e)
     assert [_reduced(last, cut).shape[1] for cut in (0.01, 0.1, 0.5)] == [3, 2, 1]

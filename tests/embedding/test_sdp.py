@@ -105,7 +105,7 @@ def test_the_extension_is_formula_1_5(method: str) -> None:
 # -- what changes nothing ----------------------------------------------------------------------------------------------
 
 
-def test_a_seed_gives_the_same_bits_on_any_scheduler() -> None:
+def test_a_seed_has_the_same_bits_on_any_scheduler() -> None:
     def fit(**changes: Any) -> dsp.SDPEmbedding:
         return make(**changes).fit(da.from_array(X, chunks=(60, 2)))
 
@@ -123,7 +123,7 @@ def test_a_seed_gives_the_same_bits_on_any_scheduler() -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_own_bounds_on_the_diagonal(method: str, tmp_path: Path) -> None:
+def test_bounds_of_the_caller_on_the_diagonal(method: str, tmp_path: Path) -> None:
     found = make(method=method).fit(X, diagonal=D)
     e = np.asarray(found.embedding_)
     np.testing.assert_allclose(np.sum(e**2, axis=1), D, rtol=1e-10)
@@ -186,7 +186,7 @@ def test_a_run_that_was_stopped_goes_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.filterwarnings("ignore:only 1 of:daskspectral.errors.RankWarning")
-def test_bandwidths_and_points_that_say_nothing(method: str) -> None:
+def test_uninformative_bandwidths_and_points(method: str) -> None:
     model = make(method=method, count=20)
     far = np.concatenate([X[:10], X[10:20] + 1e7])
     for bandwidth, x in (
@@ -261,7 +261,7 @@ def test_the_error_of_landmarks_is_estimated(p: int, least: float) -> None:
     assert found.certificate_.optimal  # of the problem at the landmarks
 
 
-def test_methods_that_auto_takes(monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder) -> None:
+def test_methods_that_auto_selects(monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder) -> None:
     """All points where they are few; landmarks, doubled until they answer; all points where they do not."""
     assert make(0.7, "auto", "auto").fit(moons(100)).method_ == "exact"
     monkeypatch.setattr(choice, "FEW", 100)

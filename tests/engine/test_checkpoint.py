@@ -74,7 +74,7 @@ def test_the_same_run_goes_on_and_another_is_refused(
     assert_same_bits(found, fit(x=x))
 
 
-def test_plans_of_the_same_number_of_ranges_are_told_apart(run: Path) -> None:
+def test_plans_of_the_same_number_of_ranges_are_distinguished(run: Path) -> None:
     written = Checkpoint.take_up(run, {}, dict, {}, 0.0)
     written.agree(Plan(((0, 5), (5, 9))))
     written.agree(Plan(((0, 4), (4, 9))))  # no sums so far
@@ -115,7 +115,9 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 @pytest.mark.one_in(3)
 @doubtful
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_epoch_gives_way_to_the_one_before(damage: str, run: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_damaged_epoch_is_replaced_by_the_one_before(
+    damage: str, run: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     halted(run)
     assert sorted(p.name for p in run.iterdir()) == ["epoch-00000002", "epoch-00000003"]
     alone = run.with_name("alone.zarr")

@@ -37,7 +37,7 @@ def tasks(client: Client) -> int:
 @doubtful
 @pytest.mark.slow
 @pytest.mark.parametrize("task", [fitted, on_own_threads])
-def test_a_fit_in_a_task_leaves_its_thread_to_its_own_tasks(task: Any, wanted: Any) -> None:
+def test_a_fit_in_a_task_frees_its_thread_for_its_tasks(task: Any, wanted: Any) -> None:
     with local_cluster(n_workers=1) as one_thread, Client(one_thread) as client:
         before = tasks(client)
         for found in client.gather([client.submit(task, pure=False) for _ in range(2)]):

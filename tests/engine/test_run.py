@@ -70,7 +70,7 @@ KINDS: dict[str, Callable[[Any], Any]] = {
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS[1:])
-def test_any_scheduler_gives_the_same_bits(scheduler: str, scheduling: Scheduling, tmp_path: Path) -> None:
+def test_results_are_the_same_bits_on_any_scheduler(scheduler: str, scheduling: Scheduling, tmp_path: Path) -> None:
     """Rows are read in the tasks, or are blocks of a graph."""
     stored = zarr.create_array(tmp_path / "x.zarr", data=X, chunks=(50, 1), shards=(500, 2))
     fields = {"y": Y, "target": TARGET, "weight": WEIGHT}
@@ -103,7 +103,7 @@ def broken(*rows: int) -> np.ndarray:
 
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads 4", slow("cluster")])
 @pytest.mark.parametrize("rows", [(650, 651, 120), (0, 1)], ids=str)
-def test_lowest_bad_row_whatever_finished_first(
+def test_the_lowest_bad_row_is_reported_in_any_order_of_tasks(
     rows: tuple[int, ...], scheduler: str, scheduling: Scheduling, tmp_path: Path
 ) -> None:
     task = count_task(lambda start: 0.1 if start <= 120 else 0.0)  # the early ranges are the last to end
@@ -178,7 +178,7 @@ def ours() -> list[str]:
 
 
 @pytest.mark.parametrize("scheduler", ["synchronous", "threads", "own pool"])
-def test_interrupt_leaves_nothing_running_and_nothing_written(
+def test_an_interrupt_leaves_no_task_and_no_file(
     scheduler: str, scheduling: Scheduling, tmp_path: Path, default_interrupt: None
 ) -> None:
     calls: list[int] = []
@@ -208,7 +208,7 @@ def blas_threads() -> list[int]:
     return [library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"]
 
 
-def test_tasks_have_one_blas_thread_and_the_driver_its_own() -> None:
+def test_tasks_have_one_blas_thread_and_the_driver_all() -> None:
     seen: list[list[int]] = []
 
     def look(batches: Any, state: Any = None) -> Any:

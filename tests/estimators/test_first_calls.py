@@ -49,7 +49,7 @@ def test_the_second_view_may_be_y(kind: str) -> None:
     np.testing.assert_allclose(np.asarray(again), wanted.transform(X), rtol=1e-8, atol=1e-10)
 
 
-def test_updates_and_plans_take_the_second_view_as_y() -> None:
+def test_updates_and_plans_accept_the_second_view_as_y() -> None:
     found, wanted = model(Cross()).fit(X[:150], Y[:150]), model(Cross()).fit((X[:150], Y[:150]))
     found.update(X, Y), wanted.update((X, Y))
     np.testing.assert_array_equal(found.singular_values_, wanted.singular_values_)
@@ -67,7 +67,7 @@ SPARSE = [scipy.sparse.csr_matrix, scipy.sparse.csc_array, scipy.sparse.coo_arra
 
 @pytest.mark.one_in(2)
 @pytest.mark.parametrize("kind", SPARSE, ids=lambda kind: kind.__name__)
-def test_sparse_rows_give_what_dense_ones_give(kind: Any) -> None:
+def test_sparse_rows_equal_dense_rows(kind: Any) -> None:
     sparse = kind(THIN)
     wanted, found = model().fit(THIN[:200]), model().fit(kind(THIN[:200]))
     np.testing.assert_allclose(found.eigenvalues_, wanted.eigenvalues_, rtol=1e-10, atol=1e-12)
@@ -92,7 +92,7 @@ def test_sparse_rows_of_other_estimators_and_of_views() -> None:
         np.testing.assert_allclose(call(some), call(plain), rtol=1e-8, atol=1e-10)
 
 
-def test_each_task_makes_only_its_own_rows_dense(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_task_makes_only_its_rows_dense(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
     read = ArrayReader.read
 
@@ -129,7 +129,7 @@ ESTIMATORS = [dsp.SpectralDecomposition(), dsp.DiffusionMap(), dsp.SDPEmbedding(
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
-def test_every_estimator_hints_at_affinities_and_proposes_what_it_takes(estimator: Any) -> None:
+def test_every_estimator_hints_at_affinities_and_proposes_its_input(estimator: Any) -> None:
     with pytest.warns(UserWarning, match="symmetric"):
         estimator.fit(SQUARE)
     x = X[:60, :2].copy()

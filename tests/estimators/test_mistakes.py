@@ -108,7 +108,7 @@ def test_numbers_that_overflow(fitted: dsp.SpectralDecomposition) -> None:
             make(basis=Landmarks(Gaussian("median"), 20)).fit(unit * X)
 
 
-def test_ranks_below_what_is_asked_for_are_warned_of() -> None:
+def test_ranks_below_the_requested_number_are_warned_of() -> None:
     with pytest.warns(dsp.RankWarning):
         estimator = make(basis=Landmarks(dsp.kernels.Polynomial(1), 20)).fit(X)
     assert estimator.transform(X).shape == (len(X), len(estimator.eigenvalues_)) == (len(X), 4)

@@ -104,7 +104,7 @@ def outcome(
 @pytest.mark.one_in(4, 2)
 @pytest.mark.filterwarnings("ignore::daskspectral.RankWarning")
 @pytest.mark.parametrize(("estimator", "options", "change"), list(combinations()))
-def test_nothing_but_units_changes(estimator: Any, options: dict[str, str], change: dict[str, Any]) -> None:
+def test_only_units_change(estimator: Any, options: dict[str, str], change: dict[str, Any]) -> None:
     same = {"standardize": "standardize" in change, "weighted": "c" in change}
     key = estimator, *options.values(), *same.values()
     if key not in FITTED:

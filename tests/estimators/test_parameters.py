@@ -169,7 +169,7 @@ def test_routing_of_weights_and_gradients() -> None:
     np.testing.assert_array_equal(pipe[0].transform(TABLE), model().fit(TABLE, sample_weight=W).transform(TABLE))
 
 
-def test_warnings_point_at_the_line_that_called_scikit_learn_and_there_are_none_in_a_search() -> None:
+def test_warnings_point_at_the_call_of_scikit_learn_and_are_silent_in_a_search() -> None:
     pipe, rows = make_pipeline(StandardScaler(), dsp.InvariantRegressor()), pd.DataFrame(RNG.normal(size=(20, 8)))
     with pytest.warns(dsp.FitWarning, match="few for the 9 functions") as caught:
         make_pipeline(pipe).fit(rows[:10], Y[:10])

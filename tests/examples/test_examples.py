@@ -66,7 +66,7 @@ def test_an_example_keeps_its_bounds(name, tmp_path, monkeypatch):
 
 @doubtful
 @pytest.mark.slow
-def test_invariant_features_tell_digits_apart_with_fewer_errors(digits, tmp_path):
+def test_invariant_features_separate_digits_with_fewer_errors(digits, tmp_path):
     example = import_module("mnist_features")
     numbers = example.main(digits, 200, tmp_path, components=32, study=example.Study(sizes=(), landmarks=200))
     assert numbers["accuracy, augmentation"] >= 0.92

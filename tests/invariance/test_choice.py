@@ -27,7 +27,7 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 
 @pytest.mark.slow
-def test_rows_that_are_not_uniform_are_fitted_as_well_as_held_out_rows_say() -> None:
+def test_validation_error_is_that_of_rows_that_are_not_uniform() -> None:
     """Generalised cross-validation sees the mean leverage alone, and took next to no penalty: R^2 of -10 to -1e5."""
     x, new = (radial(rng(seed).normal([0, 0, 2], size=(n, 3))) for n, seed in ((500, 0), (1000, 99)))
     model = dsp.InvariantRegressor(S2).fit(x, np.abs(x[:, 0]) + x[:, 1])
@@ -35,7 +35,7 @@ def test_rows_that_are_not_uniform_are_fitted_as_well_as_held_out_rows_say() -> 
     assert model.score(new, np.abs(new[:, 0]) + new[:, 1]) > 1 - 2e-3
 
 
-def test_rows_left_out_that_are_not_explained_are_told() -> None:
+def test_no_skill_on_validation_rows_is_warned_of() -> None:
     x = S2.sample(400, rng())
     with pytest.warns(ReliabilityWarning, match="the constant, and predictions are the mean of y"):
         dsp.InvariantRegressor(S2, n_eigenfunctions=3).fit(x, x[:, 0])
@@ -47,7 +47,7 @@ def test_rows_left_out_that_are_not_explained_are_told() -> None:
 
 
 @pytest.mark.parametrize(("scale", "offset"), [(1, -1e8), (1e-150, 1e-145)])
-def test_offset_and_unit_of_y_change_nothing(scale: float, offset: float) -> None:
+def test_invariance_to_offset_and_unit_of_y(scale: float, offset: float) -> None:
     """The penalty is 0 on the constant, and sums are about a first guess of the mean, in a unit of their own."""
     x, new = S2.sample(300, rng()), S2.sample(50, rng(1))
     y = np.exp(x.sum(axis=1)) + 0.1 * rng(2).normal(size=300)
@@ -83,7 +83,7 @@ def target(x: Array) -> Array:
 
 
 @doubtful
-def test_projection_says_how_far_off_it_is() -> None:
+def test_projection_reports_its_error() -> None:
     x = cap(8000, 90, np.random.default_rng(0))
     model = dsp.InvariantRegressor(S2, n_eigenfunctions=9, solver="projection")
     with pytest.warns(dsp.FitWarning, match="the rows are not uniform on Sphere"):
@@ -178,7 +178,7 @@ def test_points_beyond_have_the_values_at_the_ends_and_are_counted(on_ranges: ds
         assert_array_equal(on_ranges.predict(da.from_array(x, chunks=(60, 3))).compute(), at_ends)
 
 
-def test_a_named_interval_takes_points_to_its_ends_and_refuses_rows_of_the_fit() -> None:
+def test_a_named_interval_includes_its_ends_and_refuses_rows_of_the_fit() -> None:
     manifold = Product(Interval(0, 5), Sphere(3))
     x = manifold.sample(300, np.random.default_rng(0))
     model = dsp.InvariantRegressor(manifold, n_eigenfunctions=30).fit(x, np.cos(x[:, 0]) + x[:, 1])

@@ -266,7 +266,7 @@ def test_saved_updated_cloned(tmp_path: Path) -> None:
 
 
 @doubtful
-def test_matrices_that_do_not_multiply_as_the_group_leave_next_to_nothing() -> None:
+def test_matrices_that_do_not_multiply_as_the_group_leave_almost_no_functions() -> None:
     wrong = equivariant(output=[g.matrix for g in CUBE.generators[::-1]], n_eigenfunctions=49)
     with pytest.raises(ValueError, match="n_eigenfunctions"):
         wrong.fit(X, FIELD)
@@ -324,7 +324,7 @@ def test_gradients_are_derivatives(name: str) -> None:
     np.testing.assert_allclose(alone, found[:, 0], rtol=1e-8, atol=1e-8 * np.abs(alone).max())
 
 
-def test_gradients_and_values_give_a_polynomial_exactly() -> None:
+def test_gradients_and_values_determine_a_polynomial_exactly() -> None:
     """Along the normals gradients may say anything; without values there is a potential up to a constant, of mean 0."""
     t = slopes(X) + 7 * np.random.default_rng(1).standard_normal((N, 1)) * X
     fitted = make(n_eigenfunctions=49, alpha=0).fit(X, invariant(X), gradients=t)

@@ -41,7 +41,7 @@ def test_matern_is_its_bessel_function(nu: float) -> None:
     assert np.isfinite(kernel.profile(np.zeros(1), int(2 * nu), np.empty(1))).all()
 
 
-def test_the_derivative_of_matern_jumps_where_its_order_ends() -> None:
+def test_the_last_derivative_of_matern_jumps() -> None:
     near, at = np.array([[1e-5, 0.0]]), np.zeros((1, 2))
     assert abs(Matern(1.5).partial(near, at, (3, 0))[0, 0]) > 1
     assert Matern(1.5).partial(at, at, (3, 0))[0, 0] == 0
@@ -50,7 +50,7 @@ def test_the_derivative_of_matern_jumps_where_its_order_ends() -> None:
     assert Matern(2.5).partial(at, at, (2, 2))[0, 0] == pytest.approx(25 / 3)  # 4 q''(0), q'' = (25/12) exp(-z)
 
 
-def test_distances_within_rounding_are_none() -> None:
+def test_distances_within_rounding_are_zero() -> None:
     """Where that matters: |x - y|^2 at most 64 eps (|x|^2 + |y|^2) counts as 0."""
     x, y = np.array([[1.0], [5.0]]), np.array([[1 + 2e-7], [5.0]])
     assert Gaussian(2e-7).values(x, y)[0, 0] == pytest.approx(math.exp(-0.5), rel=0.1)  # smooth: it need not be

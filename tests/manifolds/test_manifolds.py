@@ -320,7 +320,7 @@ CASES: dict[str, tuple[Manifold, gr.Group, Any, int]] = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_dimensions_are_averaged_characters_and_every_generator_acts_as_told(name: str) -> None:
+def test_dimensions_are_averaged_characters_and_generators_act_as_documented(name: str) -> None:
     """r = mean over g of tr D(g) tr rho(g), and f(g x) = rho(g) f(x) at points."""
     manifold, group, output, levels = CASES[name]
     representation = gr.Representation.of([np.eye(1)] * len(group.generators) if output is None else output)

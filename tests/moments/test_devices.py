@@ -92,7 +92,7 @@ def test_what_costs_runs_on_the_device(gotten: list[tuple[int, ...]]) -> None:
 
 
 @pytest.mark.slow
-def test_workers_are_asked_for_their_devices() -> None:
+def test_workers_report_their_devices() -> None:
     with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None):
         assert chosen_device("auto") == "cpu"
         with pytest.raises(RuntimeError, match=r"1 of 1 workers cannot take device='cuda', .*: CuPy is not installed"):

@@ -52,7 +52,7 @@ def test_copies_are_found_from_any_origin_in_any_unit(unit: float, origin: float
 
 
 @given(st.integers(2, 12), st.integers(0, 500), st.lists(st.integers(1, 60), min_size=1, max_size=20), st.data())
-def test_a_row_has_one_fold_whatever_the_batches(folds: int, start: int, lengths: list[int], data: Any) -> None:
+def test_a_row_has_one_fold_for_any_batches(folds: int, start: int, lengths: list[int], data: Any) -> None:
     """That which its rule says, row by row."""
     stop, length = start + sum(lengths), data.draw(st.integers(folds, 600))
     borders, numbers = np.cumsum([start, *lengths]), np.arange(start, stop)

@@ -197,7 +197,7 @@ def test_standard_errors_are_of_reported_values() -> None:
     np.testing.assert_array_equal(two.intervals, one.intervals)
 
 
-def test_without_folds_or_rows_the_reason_is_told() -> None:
+def test_without_folds_or_rows_the_reason_is_reported() -> None:
     for rows, fold, reason in (
         (ROWS, np.zeros(N, dtype=int), "no error bars without folds"),
         ({"x": X[:99]}, FOLD[:99], "no error bars from 99 rows: 100 at least are needed"),
@@ -228,7 +228,7 @@ def test_intervals_on_both_scales() -> None:
     np.testing.assert_allclose(_intervals(-fitted, -held_out, standard, 10), -found[:, ::-1], atol=1e-15)
 
 
-def test_each_value_that_holds_up_is_trusted_whatever_those_before_it() -> None:
+def test_a_value_is_reliable_independently_of_those_before_it() -> None:
     """Values differ by less than a tenth held out, and intervals are narrower than 30 %, but for a thousandth."""
     fitted = np.array([0.0, 1.0, 2.0, 10.0])
     held_out = np.array([0.0009, 1.1, 2.2, np.nan])  # (2.2 + .01) / (2 + .01) < 1.1

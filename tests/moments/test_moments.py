@@ -128,7 +128,7 @@ def test_functions_that_rest_on_few_rows_are_left_out() -> None:
 
 
 @doubtful
-def test_half_of_the_landmarks_tell_how_much_they_decide() -> None:
+def test_half_of_the_landmarks_measure_their_influence() -> None:
     """From 16 on: the change of values on rows held out."""
     whole, half, few = (
         System(moments, 1.0).solve(Regularized(), 3)
@@ -139,7 +139,7 @@ def test_half_of_the_landmarks_tell_how_much_they_decide() -> None:
     assert np.isnan(few["discretization_errors_"]).all()
 
 
-def test_functions_that_new_rows_do_not_tell_apart_have_no_score() -> None:
+def test_functions_that_new_rows_do_not_separate_have_no_score() -> None:
     c = RNG.standard_normal((41, 3))
     assert np.isfinite(score_span(Laplacian(), PLAIN, {"right": c}, 3).score)
     with pytest.warns(RankWarning):

@@ -79,7 +79,7 @@ def test_variances_are_eigenvalues_of_the_pairwise_covariance(standardize: bool)
     )
 
 
-def test_rows_without_gaps_give_what_they_give_without_the_option() -> None:
+def test_rows_without_gaps_do_not_depend_on_the_option() -> None:
     x = np.nan_to_num(holed(), nan=1.0)
     model, plain = fitted(x), dsp.SpectralDecomposition(Covariance(), n_components=3).fit(x)
     for name in ("eigenvalues_", "validation_values_", "standard_errors_", "eigenvalue_errors_"):
@@ -122,7 +122,7 @@ def test_transform_fits_what_is_present_by_least_squares() -> None:
     assert np.isnan(model.transform(dsp.Rows(one, on_invalid="pairwise"))).all()
 
 
-def test_negative_eigenvalues_are_clipped_and_told() -> None:
+def test_negative_eigenvalues_are_clipped_with_a_warning() -> None:
     x = np.full((300, 3), np.nan)
     z = np.random.default_rng(0).standard_normal((300, 1))
     x[:100, [0, 1]], x[100:200, [1, 2]], x[200:, [0, 2]] = z[:100], z[100:200], [1, -1] * z[200:]

@@ -173,7 +173,7 @@ def test_a_state_that_pairs_of_one_fold_alone_begin_in(operator: Transfer) -> No
 
 
 @pytest.mark.parametrize("chunk", [7, 100, 4000])
-def test_a_share_of_the_pairs_is_tested_whatever_the_chunks(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_share_of_the_pairs_is_tested_for_any_chunks(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sums, "TESTED_ROWS", 500)
     x = walks(TWO, 1, 2003, 5)[0]
     stored = da.from_array(x, chunks=(chunk, 1))

@@ -73,7 +73,7 @@ def test_values_from_rows(descending: bool) -> None:
             assert np.isinf(values[4:]).all()  # the basis has no more functions
 
 
-def test_values_far_below_zero_fail_where_squares_are_summed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_values_far_below_zero_fail_if_squares_are_summed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A potential may take values below 0, squared slopes never."""
     shifted = {"x": X, "potential": np.full(N, -5.0)}
     (values,) = trial(MonomialBasis(1, 3), shifted, Schroedinger("potential")).judged(splits(), 1, [1.0])
@@ -160,7 +160,7 @@ def test_held_out_values_of_a_prior_are_those_of_the_weighed_functions() -> None
         np.testing.assert_allclose(values, there.judged(splits(), 16, [c])[0], rtol=1e-5, atol=1e-7)
 
 
-def test_where_nothing_can_be_compared() -> None:
+def test_without_comparable_values() -> None:
     for there, reason in (
         (moments(PartialDerivative(0)), "cannot be compared on rows held out"),
         (moments(fold=FOLD % 3), "fewer than 4 folds have rows"),

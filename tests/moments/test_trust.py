@@ -81,7 +81,7 @@ def test_linear_functions_are_complete_if_they_explain_all_columns(varying: int)
     assert np.isnan(model.discretization_errors_).all() == (varying < 20)
 
 
-def test_columns_of_unlike_units_are_the_cause_of_a_doubt() -> None:
+def test_columns_of_different_units_are_the_cause_of_a_warning() -> None:
     """Named by their numbers in X, with the remedy, and not the rows; never where scaling is refused, or was done."""
     x = np.random.default_rng(1).standard_normal((150, 4)) * [0, 1, 30, 1e5] + [7e4, 1e3, 1e3, 1e3]
 
@@ -113,7 +113,7 @@ def test_rows_in_time_are_trusted_by_folds_that_know_of_it() -> None:
         assert model.set_params(folds="random").fit(x).reliable_.all()
 
 
-def test_the_first_doubt_is_told_and_points_at_the_line_of_the_user() -> None:
+def test_the_first_warning_points_at_the_line_of_the_user() -> None:
     landmarks = moments_of(LandmarkBasis(Matern(1.5, 1.0), X[:9]), {"x": X}, FOLD)
     for found in (
         solved(half=np.ones(4), approximation=np.ones(4)),
@@ -185,7 +185,7 @@ def test_functions_that_see_single_points_of_rounded_rows_are_not_trusted() -> N
     assert model.eigenvalues_[1] < 1
 
 
-def test_columns_of_unlike_units_on_either_side_come_before_the_order_of_the_rows() -> None:
+def test_columns_of_different_units_precede_the_order_of_rows() -> None:
     rng = np.random.default_rng(0)
     z = np.repeat(rng.standard_normal((40, 1)), 20, axis=0)
     x, y = (z + rng.standard_normal((800, 2)) for _ in range(2))

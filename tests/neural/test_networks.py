@@ -66,7 +66,7 @@ def test_a_trained_network_has_the_eigenvalues_of_a_strip_again_and_as_it_is() -
 
 
 @pytest.mark.slow
-def test_a_saved_network_loads_where_there_is_no_jax(tmp_path: Path) -> None:
+def test_a_saved_network_loads_without_jax(tmp_path: Path) -> None:
     x = strip()
     model = fitted(x)
     model.save(tmp_path / "model.zarr")

@@ -73,7 +73,7 @@ def test_moments_add_and_rows_are_appended() -> None:
 
 
 @pytest.mark.parametrize("columns", [3, 20])
-def test_rotations_shifts_and_one_unit_change_nothing(columns: int) -> None:
+def test_invariance_to_rotations_shifts_and_one_unit(columns: int) -> None:
     x = np.hstack([X, np.random.default_rng(1).normal(size=(len(X), columns - 3))])
     values = fitted(x).eigenvalues_
     rotation = np.linalg.qr(RNG.normal(size=(columns, columns)))[0]
@@ -81,7 +81,7 @@ def test_rotations_shifts_and_one_unit_change_nothing(columns: int) -> None:
         np.testing.assert_allclose(fitted(moved).eigenvalues_, values, rtol=0, atol=tolerance)
 
 
-def test_schedulers_and_saved_models_give_the_same_bits(tmp_path: Any) -> None:
+def test_schedulers_and_saved_models_have_the_same_bits(tmp_path: Any) -> None:
     import zarr
 
     zarr.create_array(str(tmp_path / "x.zarr"), data=X, chunks=(90, 3))

@@ -87,7 +87,7 @@ def test_the_density_is_a_ratio_of_two_kernel_sums() -> None:
     np.testing.assert_allclose(turned(x), (near + 2 * far) / (near / 2 + 2 * far), rtol=1e-12)
 
 
-def test_it_is_clipped_at_its_quantile_and_says_so() -> None:
+def test_it_is_clipped_at_its_quantile_with_a_warning() -> None:
     x = steep(4000, 13)
     density = make(Laplacian(density=1.0)).fit(x).density_
     assert density.clipped == pytest.approx(0.01, abs=0.003)
@@ -134,5 +134,5 @@ def test_the_distance_is_measured_as_a_weighted_sum() -> None:
     assert np.sqrt(single.moments_.arrays[OFF] / len(X)) < 1e-6  # rounding: measured, and not told
 
 
-def test_manifolds_without_a_distance_measure_none() -> None:
+def test_manifolds_without_a_distance_have_no_off_manifold_distance() -> None:
     assert OFF not in on(Implicit(radial, 3)).fit(X * (1 + NOISE)).moments_.arrays

@@ -78,7 +78,7 @@ def tasks(count: int) -> Iterator[None]:
     st.sampled_from([2, 10, "blocks", "random", "labels"]),
     st.booleans(),
 )
-def test_each_row_is_in_one_fold_whatever_the_chunks(cuts: list[int], count: int, rule: Any, weighted: bool) -> None:
+def test_each_row_is_in_one_fold_for_any_chunks(cuts: list[int], count: int, rule: Any, weighted: bool) -> None:
     edges = np.unique([0, *cuts, N])
     x = da.from_array(X, chunks=(tuple(np.diff(edges).tolist()), 2))
     labels = np.arange(N) * 13 % 5
@@ -211,7 +211,7 @@ def test_labels_of_all_rows_are_wanted_again() -> None:
     ("dtype", "changes"), [("float64", {"columns": [2, 0]}), ("float32", {"columns": [1], "standardize": True})]
 )
 @pytest.mark.parametrize("exclude", [None, True, False])
-def test_landmarks_given_back_give_the_same_bits(
+def test_landmarks_of_a_fit_reproduce_it_to_the_bit(
     dtype: str, changes: dict[str, Any], exclude: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x = np.random.default_rng(6).standard_normal((1000, 3)).astype(dtype)
@@ -233,7 +233,7 @@ def test_landmarks_given_back_give_the_same_bits(
 
 @pytest.mark.slow
 @doubtful
-def test_rows_alike_coincide_together_and_nine_tenths_of_the_rows_remain() -> None:
+def test_equal_rows_coincide_and_nine_tenths_of_the_rows_remain() -> None:
     few = X[:1000]
     x = np.vstack([few, X[:10], X[:10]])
     assert folds_of(make(replace(GIVEN, points=X[:12])).fit(x)).count[-1] == 32
@@ -247,7 +247,7 @@ def test_rows_alike_coincide_together_and_nine_tenths_of_the_rows_remain() -> No
         assert tuple(found) == expected
 
 
-def test_independent_rows_that_are_sorted_are_said_to_be_so() -> None:
+def test_independent_rows_that_are_sorted_are_warned_of() -> None:
     x = X[np.argsort(X[:, 0])]
     model = make(folds="random").fit(x)
     assert not any("order" in doubt for doubt in model.warnings_)

@@ -80,7 +80,7 @@ CASES: dict[str, tuple[dict[str, Any], Any]] = {
 
 
 @pytest.mark.parametrize(("case", "gradients"), [(case, bool(i % 2)) for i, case in enumerate(CASES)])
-def test_parameters_give_the_same_bits(case: str, gradients: bool) -> None:
+def test_parameters_reproduce_the_same_bits(case: str, gradients: bool) -> None:
     t, (options, rows) = T if gradients else None, CASES[case]
     model = dsp.HermiteRegressor(**options, random_state=3).fit(rows, Y, t)
     loaded = reloaded(model)

@@ -81,7 +81,7 @@ def test_columns_and_units() -> None:
         np.testing.assert_allclose(gradient[:, axis], wanted, atol=1e-4 * max(1, np.abs(wanted).max()))
 
 
-def test_nothing_is_wrapped_around_the_box(fitted: dsp.HermiteRegressor) -> None:
+def test_functions_do_not_wrap_around_the_box(fitted: dsp.HermiteRegressor) -> None:
     (_, upper), _ = fitted.basis_.box
     far = np.array([[50.0, 0.2], [upper + fitted.basis_.period[0], 0.2]])
     edge = fitted.predict(np.array([[upper, 0.2]]))

@@ -35,7 +35,7 @@ def plane() -> tuple[Any, Any]:
     return x, fitted(x)
 
 
-def test_pictures_are_drawn_into_the_given_axes(plane: Any) -> None:
+def test_pictures_are_drawn_into_axes_of_the_caller(plane: Any) -> None:
     x, model = plane
     automatic = dsp.SpectralDecomposition(basis=Landmarks(n_landmarks=30), n_components=3, random_state=0).fit(x[:300])
     for call in (

@@ -37,7 +37,7 @@ SECTIONS: dict[str, list[str]] = {
 
 @pytest.mark.one_in(8)
 @pytest.mark.parametrize("name", MODELS)
-def test_every_kind_of_model_has_a_page_on_which_nothing_runs_or_loads(name: str) -> None:
+def test_every_type_of_model_has_a_page_without_scripts_and_links(name: str) -> None:
     estimator, X = model(name)
     for text in (report.render(estimator), report.render(estimator, X)):
         page = Page(text)
@@ -108,7 +108,7 @@ def test_names_from_the_data_are_text() -> None:
 
 
 @pytest.mark.slow
-def test_a_file_is_the_page_and_none_is_overwritten(tmp_path: Path) -> None:
+def test_a_file_is_the_page_and_files_are_not_overwritten(tmp_path: Path) -> None:
     estimator, X = model("moons")
     path = tmp_path / "report.html"
     report.save(estimator, path, X)

@@ -109,7 +109,7 @@ def test_the_value_of_a_number() -> None:
 
 
 @pytest.mark.parametrize(("nulls", "depth"), [(0, 0.0), (1, 0.0), (0, 300.0)])
-def test_a_part_of_the_data_has_its_own_span(nulls: int, depth: float) -> None:
+def test_a_part_of_the_data_has_a_smaller_span(nulls: int, depth: float) -> None:
     """Its own form and Gram matrix, and a penalty that is so much larger, of wells too."""
     whole, part = Dense(nulls, 0), Dense(nulls, 1)
     part.norm = whole.norm

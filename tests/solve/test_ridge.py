@@ -7,7 +7,7 @@ from daskspectral.solve.ridge import FoldSums, Observed, RidgeProblem, best_gene
 from tests.solve.common import Array, gaussian
 
 
-def test_directions_that_no_row_sees_count_for_nothing() -> None:
+def test_directions_without_rows_do_not_count() -> None:
     """The hat matrix is G (G + alpha)^(-1), G = Phi K^(-1) Phi^T / n; rows among the landmarks: the dual solution."""
     rng = np.random.default_rng(11)
     y, z = rng.standard_normal((80, 5)), rng.standard_normal((30, 1))

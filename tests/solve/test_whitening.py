@@ -51,7 +51,7 @@ def test_functions_that_vanish_are_not_seen() -> None:
         whiten(np.zeros((3, 3)), 1e-10)
 
 
-def test_functions_that_the_cut_may_not_take_away() -> None:
+def test_functions_that_the_cut_must_keep() -> None:
     """They come first, whitened alone; the others follow, whitened in what is left of them."""
     rng = np.random.default_rng(0)
     phi, keep = spd(6, rng), np.array([False, True, False, True, True, False])
@@ -81,7 +81,7 @@ def test_functions_become_orthonormal_by_the_least_move() -> None:
     np.testing.assert_allclose(found, span @ np.linalg.inv(np.real(scipy.linalg.sqrtm(inner))), atol=1e-12)
 
 
-def test_a_driver_that_gives_up_gives_way_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_driver_is_replaced_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
     solve, tried = scipy.linalg.eigh, []
 
     def fragile(matrix: Array, driver: str | None = None) -> tuple[Array, Array]:

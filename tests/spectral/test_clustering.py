@@ -65,7 +65,7 @@ def test_clusters_of_few_rows_are_found(seed: int) -> None:
 
 
 @pytest.mark.slow
-def test_real_tables_beside_k_means() -> None:
+def test_real_tables_compared_with_k_means() -> None:
     wine, kinds = datasets.load_wine(return_X_y=True)
     found = make_pipeline(StandardScaler(), dsp.SpectralClustering(3, random_state=0)).fit_predict(wine)
     assert adjusted_rand_score(kinds, found) > 0.86  # with three rows for a centroid 0.8

@@ -174,7 +174,7 @@ def test_a_twentieth_of_red_noise_exceeds_its_threshold(n: int, removed: int) ->
     assert 0.01 <= above / trials <= 0.1
 
 
-def test_what_is_told_of_modes_above_red_noise() -> None:
+def test_the_verdict_on_modes_above_red_noise() -> None:
     """Against the scores: two close modes and a separate one, of 300 months that count as fewer."""
     rng, lags = np.random.default_rng(3), np.array([0.8, 0.5, 0.5])
     scores = red_noise(300, lags, rng) * [8.0, 4.0, 3.8]
@@ -212,7 +212,7 @@ def center(moments: Any) -> Any:
 
 
 @pytest.mark.parametrize("n", [50, 30])
-def test_modes_are_told_of_any_rows(n: int) -> None:
+def test_modes_are_reported_for_any_rows(n: int) -> None:
     """Of more rows than columns and fewer, weighted, in chunks about another center, and as sums of halves."""
     rng = np.random.default_rng(0)
     x, weight = rng.standard_normal((n, 40)).cumsum(axis=0), rng.uniform(0.5, 2, n)

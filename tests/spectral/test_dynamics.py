@@ -260,7 +260,7 @@ def test_two_sets_of_a_chain_of_two_pairs_of_states() -> None:
 
 
 @doubtful
-def test_results_are_told_saved_and_labelled(tmp_path: Any) -> None:
+def test_results_are_described_saved_and_labeled(tmp_path: Any) -> None:
     model = chain(Transfer((1, 2, 5), reversible=True))
     sets = model.metastable_sets(2, CHAIN)
     again = reloaded(model, trusted=[indicators])
@@ -293,7 +293,7 @@ def test_parameters_that_exclude_each_other_are_named(parameters: dict[str, Any]
 
 @doubtful
 @pytest.mark.parametrize("changed", [{"reversible": False}, {"method": "eigen"}, {"center": True}], ids=str)
-def test_a_dataset_is_of_the_fit_whatever_its_parameters_are_now(changed: dict[str, Any]) -> None:
+def test_a_dataset_is_of_the_fit_after_its_parameters_change(changed: dict[str, Any]) -> None:
     x = ar(600)
     first, other = (
         koopman(Transfer(1, reversible=True), MonomialBasis(1, 3), n_components=3).fit(x[:500]) for _ in "12"
@@ -362,7 +362,7 @@ def test_a_part_of_the_state_is_not_trusted_alone(columns: list[int], operator: 
 
 @doubtful
 @pytest.mark.parametrize("chunk", [50, 200, 10_000])
-def test_the_pass_sums_twice_the_lag_where_a_pair_begins_at_the_end_of_another(chunk: int) -> None:
+def test_the_pass_sums_twice_the_lag_for_consecutive_pairs(chunk: int) -> None:
     x = [ar(150, seed=1), ar(400, seed=2)]
     basis, operator = MonomialBasis(1, 2), Transfer(3, "eigen")
     stored = [zarr.create_array({}, data=part, chunks=(chunk, 1)) for part in x]

@@ -98,7 +98,7 @@ def test_other_solutions_of_the_same_moments(changes: dict[str, Any], fitted: ds
 
 @pytest.mark.usefixtures("small_tasks")
 @doubtful
-def test_rows_outside_a_given_box_are_absent() -> None:
+def test_rows_outside_a_fixed_box_are_absent() -> None:
     lattice = FourierBasis(4, box=[(-2.9, 2.9), (-5, 5)], kernel=SMALL.kernel)
     x = np.concatenate([np.full((180, 2), 4.9), X[:1800]])  # the first task has no row inside
     inside = np.abs(x[:, 0]) <= 2.9

@@ -167,7 +167,7 @@ def test_wide_fields_are_reduced_to_their_components_first() -> None:
             dsp.CCA(2, n_pca=wrong).fit(x, y)
 
 
-def test_each_field_has_its_own_latitude() -> None:
+def test_each_field_has_a_separate_latitude() -> None:
     x, y = fields()
     x = x.assign_coords(lat=[0.0, 60.0])
     model = dsp.MCA(2).fit(dsp.Rows(x, latitude="lat"), dsp.Rows(y))

@@ -190,7 +190,7 @@ def test_each_set_of_a_generator_has_rows() -> None:
 
 @pytest.mark.filterwarnings("ignore::daskspectral.ReliabilityWarning")
 @pytest.mark.parametrize("generator", [False, True])
-def test_far_rows_are_told(generator: bool) -> None:
+def test_far_rows_are_warned_of(generator: bool) -> None:
     x, basis = autoregression(1000), dsp.basis.Landmarks(dsp.kernels.Gaussian(0.5), 15)
     if generator:
         est = dsp.SpectralDecomposition(basis=basis, n_components=2, random_state=0).fit(x)

@@ -118,7 +118,7 @@ def test_intervals_of_rates_are_those_of_numbers_of_jumps() -> None:
 
 
 @pytest.mark.parametrize(("noise", "borne_out"), [(0.01, 2), (1.0, 1), (4.0, 1)])
-def test_transitions_that_are_not_known_bear_no_sets_out(noise: float, borne_out: int) -> None:
+def test_unknown_transitions_make_sets_unreliable(noise: float, borne_out: int) -> None:
     values, folds = np.repeat([[-1.0], [1.0]], 20, axis=0), np.resize([-1.0, 1.0], 10)
     propagators = (0.9 + noise * np.append(0, folds) / 3)[:, None, None]
     sets = metastable_sets(values, values, np.array([1]), propagators, np.array([10.0]), 1, 0.9)
@@ -126,7 +126,7 @@ def test_transitions_that_are_not_known_bear_no_sets_out(noise: float, borne_out
     assert sets.borne_out == borne_out
 
 
-def test_transitions_far_from_probabilities_bear_no_sets_out_whatever_their_errors() -> None:
+def test_transitions_far_from_probabilities_make_sets_unreliable() -> None:
     values, folds = np.array([[-1.0, 0.3], [1.0, 0.3], [0.0, -0.6]]), np.resize([-1.0, 1.0], 10)
     matrix = np.array([[0.9, 0.0], [2.0, 0.5]])
     propagators = matrix + 0.5 * np.append(0, folds)[:, None, None] * [[0, 0], [1, 0]]
@@ -184,7 +184,7 @@ def test_three_wells_are_three_sets(wells: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_more_sets_than_wells_are_told(wells: Any) -> None:
+def test_more_sets_than_wells_are_warned_of(wells: Any) -> None:
     model, paths = wells
     with pytest.warns(dsp.ReliabilityWarning, match="bear out 3 sets"):
         sets = model.metastable_sets(4, paths)

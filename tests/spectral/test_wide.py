@@ -72,7 +72,7 @@ def all_columns(constant: bool) -> Any:
     ],
     ids=["plain", "weights", "labels", "second moments", "standardized", "skipped", "field"],
 )
-def test_the_rows_give_what_all_columns_give(rows: Any, params: dict[str, Any], options: dict[str, Any]) -> None:
+def test_the_rows_determine_all_columns(rows: Any, params: dict[str, Any], options: dict[str, Any]) -> None:
     params = dict(params)
     constant = params.pop("centred", True)
     found = components(None if constant else Landmarks(Linear(), constant=False), **params).fit(rows, **options)
@@ -132,7 +132,7 @@ def test_an_update_of_fewer_rows_than_columns_is_a_fit(name: str, before: int) -
         assert updated.moments_.of_rows
 
 
-def test_rows_that_are_not_as_they_were_are_refused_where_all_are_read_again() -> None:
+def test_changed_rows_are_refused_when_all_are_read_again() -> None:
     found, changed = components().fit(X[:50]), X.copy()
     changed[3] += 1
     with pytest.raises(ValueError, match="X differs"):
@@ -228,7 +228,7 @@ def stored(path: Any, chunks: tuple[int, int]) -> str:
 
 
 @pytest.mark.parametrize("name", SOURCES)
-def test_rows_in_any_container_and_chunks_give_the_same(name: str, tmp_path: Any) -> None:
+def test_results_do_not_depend_on_container_and_chunks(name: str, tmp_path: Any) -> None:
     columns = [7, *range(20, D - 4), 3]
     data = SOURCES[name](tmp_path)
     wanted = components().fit(dsp.Rows(HOLES, columns=columns, on_invalid="skip"), sample_weight=WEIGHTS)

@@ -108,7 +108,7 @@ def test_no_byte_that_is_written_holds_the_secret(server: Server, points: str, t
         assert server.url.encode() not in content or content is shown
 
 
-def test_nothing_that_is_shown_holds_the_secret(server: Server, points: str) -> None:
+def test_no_output_contains_the_secret(server: Server, points: str) -> None:
     """Those from the environment do not travel either."""
     with using(server.options):
         source = open_source(points)

@@ -46,7 +46,7 @@ def opened(server: Server, url: str) -> list[Any]:
 
 
 @pytest.mark.parametrize(("command", "when"), [("fit", "end"), ("transform", "middle")])
-def test_a_killed_command_leaves_nothing_that_loads(
+def test_a_killed_command_leaves_no_loadable_file(
     command: str, when: str, server: Server, points: str, x: np.ndarray, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out, model = "s3://data/out.zarr", small_model().fit(x)
