@@ -1,4 +1,4 @@
-"""SpectralClustering: clusters of rows between which a walk over neighbors rarely jumps."""
+"""SpectralClustering: spectral clustering of the rows by a random walk over nearest centroids."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from daskspectral.validation import check_integer, check_option, is_word
 
 Array = NDArray[np.floating[Any]]
 Labels = NDArray[np.int64]
-MOST_CLUSTERS = 15  # that "auto" considers
-CLEAR = 0.4  # of the next eigenvalue, below which a gap is clear
-LEAST_CENTROIDS = 4  # of a cluster in each set
+MOST_CLUSTERS = 15  # maximum for n_clusters="auto"
+CLEAR = 0.4  # a gap is clear if an eigenvalue is below this fraction of the next one
+LEAST_CENTROIDS = 4  # of a cluster, per set of centroids
 STARTS = 10  # of k-means
 UNKNOWN = -1
 METHODS = ("kmeans", "raw", "cluster_qr")
@@ -43,15 +43,17 @@ METHODS = ("kmeans", "raw", "cluster_qr")
 
 @dataclass(frozen=True, eq=False)
 class Partition(Registered):
-    """Clusters as a function of the leading functions of a walk.
+    """Partition of the rows as a function of the leading eigenfunctions of the walk.
 
     Parameters
     ----------
     method : {"kmeans", "raw", "cluster_qr"}
-        The nearest of the `centers`, to functions scaled to length 1 or as they are, or the largest entry of the
-        functions times a rotation, whose columns are the `centers`.
-    coefficients : array of shape (p, k)
-    centers : array of shape (n_clusters, k)
+        "kmeans": the nearest of the `centers` to functions scaled to length 1; "raw": the same without scaling;
+        "cluster_qr": the largest entry of the functions times a rotation, whose columns are the `centers`.
+    coefficients : ndarray of shape (p, k)
+        Eigenfunctions in the basis.
+    centers : ndarray of shape (n_clusters, k)
+        Centers, or columns of the rotation.
     """
 
     method: str
@@ -60,30 +62,30 @@ class Partition(Registered):
 
     @classmethod
     def fitted(cls, method: str, functions: Array, coefficients: Array, count: int, seed: int) -> Partition:
-        """Return the partition of rows with these functions (m, k) into so many clusters."""
+        """Return the partition into `count` clusters of rows with these function values (m, k)."""
         if method == "cluster_qr":  # Damle, Minden and Ying 2019
             pivots = scipy.linalg.qr(functions.T, pivoting=True, mode="r")[1][:count]
             u, _, vt = np.linalg.svd(functions[pivots].T, full_matrices=False)
             return cls(method, coefficients, (u @ vt).T)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer distinct functions than clusters
+            warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct function values than clusters
             found = KMeans(count, n_init=STARTS, random_state=seed).fit(scaled(functions, method))
         return cls(method, coefficients, found.cluster_centers_)
 
     def labels(self, functions: Array) -> Labels:
-        """Return the clusters (c,) of rows with these functions (c, k)."""
+        """Return the cluster of each row from its function values (c, k), shape (c,)."""
         if self.method == "cluster_qr":
             return np.asarray(np.abs(functions @ self.centers.T).argmax(axis=1))
         table = np.square(self.centers).sum(axis=1) - 2 * scaled(functions, self.method) @ self.centers.T
         return np.asarray(table.argmin(axis=1))
 
     def ordered(self, order: NDArray[np.integer[Any]]) -> Partition:
-        """Return the partition with its clusters in another order."""
+        """Return the partition with reordered clusters."""
         return replace(self, centers=self.centers[order])
 
 
 def scaled(functions: Array, method: str) -> Array:
-    """Return functions (c, k) as the method compares them: "kmeans" scales each row to length 1."""
+    """Return function values (c, k), each row scaled to length 1 except for method "raw"."""
     if method == "raw":
         return functions
     return np.asarray(functions / np.maximum(np.linalg.norm(functions, axis=1, keepdims=True), np.finfo(float).tiny))
@@ -91,7 +93,7 @@ def scaled(functions: Array, method: str) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class ClusterLabels(RowFunction):
-    """The clusters of rows, -1 for rows that are invalid or, with extrapolate="nan", far from those of the fit."""
+    """Cluster labels of rows, -1 for invalid rows and, if extrapolate="nan", for rows far from all centroids."""
 
     basis: CentroidBasis
     partition: Partition
@@ -113,39 +115,46 @@ class ClusterLabels(RowFunction):
 
 
 class SpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[misc]
-    """Spectral clustering of any number of rows in one pass, by a walk over the nearest centroids.
+    """Spectral clustering of any number of rows in one pass, by a random walk over nearest centroids.
 
-    A row walks to one of its nearest centroids and from there to a row (`operators.NeighborJumps`); clusters are sets
-    that the walk rarely leaves, of any shape. There is no kernel and no scale to choose. New rows have labels, too.
-    Columns count in their units: scale them first, as with `Rows(X, standardize=True)`.
+    A step of the walk leads from a row to one of its nearest centroids, and from there to a row
+    (`operators.NeighborJumps`); clusters are sets of any shape that the walk rarely leaves. There is no kernel and no
+    scale to choose, and new rows have labels. Distances depend on the units of the columns: scale them first, for
+    example by `Rows(X, standardize=True)`.
 
     Parameters
     ----------
-    n_clusters : int or "auto"
-        Number of clusters. "auto" is the largest number, up to 15, after which the eigenvalues have a clear gap.
-    n_centroids : int
-        Number of centroids of a set. A cluster needs four: more centroids find smaller clusters.
-    assign_labels : {"best", "kmeans", "raw", "cluster_qr"}
-        How labels follow from the functions: k-means of functions scaled to length 1, k-means of functions as they are,
-        or a pivoted QR factorization; "best" is the one with the least normalized cut.
-    random_state : int, Generator or None
-        Decides the centroids and the starts of k-means.
+    n_clusters : int or "auto", default=8
+        Number of clusters. "auto" selects the largest number, up to 15, with a clear gap after its eigenvalues.
+    n_centroids : int, default=500
+        Number of centroids per set. A cluster requires four: more centroids resolve smaller clusters.
+    assign_labels : {"best", "kmeans", "raw", "cluster_qr"}, default="best"
+        Assignment of labels: k-means of functions scaled to length 1, k-means of unscaled functions, or a pivoted
+        QR factorization; "best" is the one of smallest normalized cut.
+    random_state : int, Generator or None, default=None
+        Seed of the centroids and of k-means.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Clusters of rows in memory, the largest cluster first; of others `predict` has the labels.
+        Cluster of each row, the largest cluster first; only if the data are in memory, otherwise call `predict`.
     n_clusters_ : int
         Number of clusters.
     cluster_shares_ : ndarray of shape (n_clusters_,)
-        Shares of the rows, from up to 20 000 of them.
+        Fractions of the rows, from up to 20 000 of them.
     cut_ : float
-        Normalized cut of the clusters, between 0 and n_clusters_: the sum of their probabilities to be left in a step.
+        Normalized cut, between 0 and n_clusters_: the sum over clusters of the probability to leave the cluster in
+        one step.
     eigenvalues_, eigenvalue_errors_ : ndarray of shape (n_clusters_ + 1,) and (n_clusters_ + 1, 2)
-        Eigenvalues of the walk, near 0 for clusters, and the ends of their 95 % intervals for the given centroids; from
-        20 000 rows on the random places of centroids matter more. "auto" has 16.
+        Eigenvalues of the walk, near 0 for clusters, and the ends of their 95 % intervals for fixed centroids; from
+        20 000 rows on, the random choice of centroids matters more. 16 values if n_clusters is "auto".
     partition_ : Partition
-        The clusters as a function of the eigenfunctions.
+        Clusters as a function of the eigenfunctions.
+
+    See Also
+    --------
+    SpectralDecomposition : Spectral decomposition of any operator.
+    daskspectral.operators.NeighborJumps : The operator of the walk.
 
     Examples
     --------
@@ -210,10 +219,29 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[misc]
         checkpoint_every: float = 60.0,
         progress: bool | None = None,
     ) -> Self:
-        """Find the clusters of the rows of X, in one pass on the active dask scheduler.
+        """Cluster the rows of X in one pass on the active Dask scheduler.
 
-        Containers and options are those of `SpectralDecomposition.fit`. Raises ValueError if X has fewer rows, or fewer
-        distinct ones among 20 000, than there are to be clusters.
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Rows, path or URL
+            Rows in any container of `SpectralDecomposition.fit`.
+        y : None
+            Not used.
+        sample_weight : array of shape (n,), optional
+            Frequency weights.
+        checkpoint, checkpoint_every, progress : optional
+            As in `SpectralDecomposition.fit`.
+
+        Returns
+        -------
+        SpectralClustering
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If `n_clusters` exceeds the number of rows, or of distinct rows among 20 000. Other errors are those of
+            `SpectralDecomposition.fit`.
         """
         context = RunContext(progress, checkpoint, checkpoint_every)
         with open_table(self, X, context, fits=True, sample_weight=sample_weight) as table:
@@ -224,7 +252,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[misc]
                     f"n_clusters={self.n_clusters} must be at most the number of rows, {session.source.n}."
                 )
             with warnings.catch_warnings(), doubts_of(Rank.DATA):
-                warnings.simplefilter("ignore", RankWarning)  # of rows that have no more functions
+                warnings.simplefilter("ignore", RankWarning)  # the data support fewer functions
                 self._fit_session(session, context)
             self._divide(session.source)
         if not is_lazy(Rows.of(X).data):
@@ -232,22 +260,64 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[misc]
         return self
 
     def fit_predict(self, X: Any, y: Any = None, **options: Any) -> Any:
-        """Return `labels_` of the rows of X, or if they are not in memory what `predict` returns."""
+        """Fit the model and return the cluster of each row of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Rows, path or URL
+            Rows in any container of `SpectralDecomposition.fit`.
+        y : None
+            Not used.
+        **options : dict
+            Options of `fit`.
+
+        Returns
+        -------
+        array of int, shape (n,)
+            `labels_` if X is in memory, otherwise the result of `predict`.
+        """
         self.fit(X, y, **options)
         return self.labels_ if "labels_" in vars(self) else self.predict(X)
 
     def predict(self, X: Any, *, out: Any = None, **options: Any) -> Any:
-        """Return the clusters of the rows of X, (n,), which need not be those of the fit.
+        """Return the cluster of each row of X.
 
-        Containers, `out`, `extrapolate` and the other options are those of `SpectralDecomposition.transform`. Invalid
-        rows that are skipped have the label -1, and so have rows far from all centroids with extrapolate="nan".
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Rows, path or URL
+            Rows with the columns of the fit.
+        out : str or path, optional
+            New zarr group for the labels, as in `SpectralDecomposition.transform`.
+        **options : dict
+            `extrapolate` and the other options of `SpectralDecomposition.transform`.
+
+        Returns
+        -------
+        array of int, shape (n,)
+            Clusters, in the container of X; -1 for invalid rows that are skipped and, if extrapolate="nan", for
+            rows far from all centroids.
         """
         self.fitted()
         function = ClusterLabels(self.basis_, self.partition_, preparation=self.preparation_)
         return self._rows(function, X, output=Result("cluster", (), ()), out=out, **options)
 
     def transform(self, X: Any, *, side: str | None = None, **options: Any) -> Any:
-        """Return the leading eigenfunctions of the walk at the rows of X, one for each cluster, the constant first."""
+        """Return the leading eigenfunctions of the walk at the rows of X.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Rows, path or URL
+            Rows with the columns of the fit.
+        side : None
+            There is one kind of functions.
+        **options : dict
+            Options of `SpectralDecomposition.transform`.
+
+        Returns
+        -------
+        array of shape (n, n_clusters_)
+            Functions, the constant first.
+        """
         self._check_frame(X, options.get("out"))
         self.fitted()
         check_option("side", side, (None,))
@@ -274,7 +344,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[misc]
         return self
 
     def _divide(self, source: Source) -> None:
-        """Find the number of clusters, and the partition with the least cut of up to 20 000 rows."""
+        """Set the number of clusters and the partition of smallest cut on up to 20 000 rows."""
         source = Discretisation.of(self.moments_).prepared(source, self.moments_.operator)
         rng, basis = np.random.default_rng(self.random_state), self.basis_
         points = draw_rows(source, PILOT, rng)[1]
@@ -299,20 +369,20 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[misc]
         self._advise_small()
 
     def _number(self) -> int:
-        """Return the largest number of clusters with a clear gap, or that with the widest one."""
+        """Return the largest number of clusters with a clear eigengap, or else that with the widest gap."""
         ratios, errors = gap_ratios(self.moments_, self.coefficients_)
         clear = np.flatnonzero(ratios + 1.96 * errors < CLEAR)
         if len(clear):
             return int(clear[-1]) + 2
         found = int(ratios.argmin()) + 2 if len(ratios) else 1
         warn_user(
-            f"no number of clusters has a clear gap in the eigenvalues. {found} has the widest one: give n_clusters",
+            f"no number of clusters has a clear gap in the eigenvalues; {found} has the widest. Pass n_clusters",
             ReliabilityWarning,
         )
         return found
 
     def _advise_small(self) -> None:
-        """Warn of clusters that rest on fewer than four centroids in a set."""
+        """Warn if a cluster has fewer than four centroids per set."""
         basis = self.basis_
         sets, m, d = basis.centroids.shape
         places, _ = basis.neighbors(basis.centroids.reshape(-1, d))
@@ -322,13 +392,13 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[misc]
         if len(small) and m == self.n_centroids:
             share = 100 * self.cluster_shares_[small[0]]
             warn_user(
-                f"cluster {small[0]} has {share:.2g} % of the rows and fewer than {LEAST_CENTROIDS} centroids: give "
+                f"cluster {small[0]} has {share:.2g} % of the rows and fewer than {LEAST_CENTROIDS} centroids. Pass "
                 f"n_centroids={2 * m} or more",
                 ReliabilityWarning,
             )
 
     def _summary_parts(self) -> dict[str, Any]:
-        """The parts of a `Summary`."""
+        """Return the parts of a `Summary`."""
         shares = [f"{100 * share:.2g}" for share in self.cluster_shares_]
         which = f", of {' and '.join([', '.join(shares[:-1]), shares[-1]])} % of the rows" if len(shares) > 1 else ""
         verdict = f"{self.n_clusters_} cluster{'s' * (self.n_clusters_ > 1)}{which}; normalized cut {self.cut_:.3g}"
@@ -336,9 +406,9 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[misc]
 
 
 def normalized_cut(weights: Any, rows: Array, labels: Labels, count: int) -> float:
-    """Return k - Σ_c (Σ_r S_cr² / D_r) / vol_c for weights (n, p) of centroids, S = Σ w a over the rows of cluster c.
+    """Return the normalized cut k - Σ_c (Σ_r S_cr² / D_r) / vol_c, infinite if a cluster is empty.
 
-    Infinite if a cluster is empty.
+    `weights` (n, p) are those of the centroids, S = Σ w a over the rows of cluster c.
     """
     sums = np.stack([weights.T @ np.where(labels == c, rows, 0.0) for c in range(count)])
     volumes, degrees = np.bincount(labels, rows, count), sums.sum(axis=0)

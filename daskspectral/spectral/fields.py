@@ -1,4 +1,4 @@
-"""Estimators of modes of fields, which are counted from 1, and their datasets, with the names that xeofs uses."""
+"""Estimators of modes of fields, numbered from 1, and their datasets, with the variable names of xeofs."""
 
 from __future__ import annotations
 
@@ -34,39 +34,39 @@ ENDS = ("lower", "upper")
 
 
 class FieldEstimator(SpectralEstimator):
-    """An estimator of modes of one field, or of pairs of modes of two fields."""
+    """Estimator of the modes of one field, or of pairs of modes of two fields."""
 
     numbering: ClassVar[tuple[str, int]] = ("mode", 1)
     values_name: ClassVar[str] = "scores"
     value_name: ClassVar[str]
-    """The name of the values in labeled results."""
+    """Name of the values in labeled results."""
 
     def _labels(self) -> dict[str, NDArray[np.inexact[Any]]]:
-        own = Attributes(self.solver_).value
-        return {name.replace(own, self.value_name): values for name, values in super()._labels().items()}
+        value = Attributes(self.solver_).value
+        return {name.replace(value, self.value_name): values for name, values in super()._labels().items()}
 
     def to_xarray(self, X: Any = None, *, details: bool = False) -> xr.Dataset:
-        """Return the modes as a Dataset along `mode`, counted from 1, with the names that xeofs uses.
+        """Return the modes as a Dataset with the variable names of xeofs.
 
-        Variables have the dimensions, coordinates and units of the data, and a `long_name`. Of several variables, and
-        of data with a dimension `mode` of their own, names are completed (`<variable>_components`, `x_mode`). The
-        attribute `verdict` says how far the modes are known.
+        Variables have the dimension `mode`, numbered from 1, the dimensions, coordinates and units of the data, and a
+        `long_name`. With several variables, or a dimension `mode` of the data, names are extended
+        (`<variable>_components`, `x_mode`). The attribute `verdict` summarizes the reliability of the modes.
 
         Parameters
         ----------
-        X : Rows or data, optional
-            Rows at which `scores` of variance 1 are computed; of two fields a tuple, as in `fit`.
-        details : bool
-            Add means, values on rows held out, groups, the ends of intervals, climatologies, coefficients and all
-            other results.
+        X : array-like, Rows or tuple, optional
+            Rows at which `scores`, of unit variance, are computed; for two fields a tuple, as in `fit`.
+        details : bool, default=False
+            Add means, validation values, multiplets, interval ends, climatologies, coefficients and all other
+            results.
 
         Returns
         -------
         xarray.Dataset
-            Of one field `components`, what the field does where a score rises by 1, with `components_error` (half of
-            the 95 % interval), `explained_variance` and `explained_variance_ratio` with the ends of their 95 %
-            intervals, `_lower` and `_upper`, and `trend`, per decade, of rows without their trend. Of two fields
-            `components1` and `components2`, `scores1` and `scores2`, and values with their ends and `_held_out`.
+            For one field: `components`, the change of the field per unit of the score; `components_error`, half of
+            their 95 % interval; `explained_variance` and `explained_variance_ratio` with interval ends `_lower` and
+            `_upper`; and `trend` per decade, if a trend was subtracted. For two fields: `components1`,
+            `components2`, `scores1`, `scores2`, and values with interval ends and `_held_out` (validation values).
         """
         return field_dataset(self.fitted(), X, details)
 
@@ -83,16 +83,16 @@ class FieldEstimator(SpectralEstimator):
 
     @abstractmethod
     def mode_label(self, i: int) -> str:
-        """Return how much mode i, counted from 0, explains, for a title."""
+        """Return the label of mode i, counted from 0, for the title of a figure."""
 
     @abstractmethod
     def _of_values(self) -> dict[str, tuple[Any, dict[str, str]]]:
-        """Return values by name along the modes, with their attributes."""
+        """Return the values per mode by name, with their attributes."""
 
 
 @dataclass(frozen=True, eq=False)
 class Side:
-    """One of the fields: the number behind its names, its patterns, and whether it is the right view."""
+    """One of the fields: its suffix in names, its patterns, and whether it is the right view."""
 
     number: str
     patterns: Patterns
@@ -100,7 +100,7 @@ class Side:
 
     @property
     def scaled(self) -> Array:
-        """What the columns do where each score rises by one standard deviation, (k, d)."""
+        """Change of the columns per standard deviation of each score, (k, d)."""
         return np.asarray(self.patterns.single.real * np.sqrt(self.patterns.variances)[:, None])
 
 
@@ -134,7 +134,7 @@ def _alone(model: Any, right: bool) -> bool:
 
 
 def _maps(model: Any, side: Side, dim: str, details: bool) -> list[Fields]:
-    """Return the patterns of a side, with their errors and the trend."""
+    """Return the patterns of a field, with their errors and the trend."""
     shared: dict[str, Any] = {"alone": _alone(model, side.right), "right": side.right}
     found = [
         Fields(
@@ -158,15 +158,15 @@ def _maps(model: Any, side: Side, dim: str, details: bool) -> list[Fields]:
             ]
     layout: Layout | None = vars(model).get(f"{'right_' * side.right}layout_")
     if layout is not None and layout.baseline is not None and layout.baseline.degree:
-        own = layout.baseline
-        slope = np.asarray(own.trend)[::2].sum(axis=0) * layout.units * DAYS_PER_DECADE / own.half
+        baseline = layout.baseline
+        slope = np.asarray(baseline.trend)[::2].sum(axis=0) * layout.units * DAYS_PER_DECADE / baseline.half
         name = f"trend{side.number}"
         found.append(Fields(name, slope, long_name="mean trend of {} per decade", per=" per decade", **shared))
     return found
 
 
 def _scores(model: Any, X: Any, dim: str, modes: Array) -> dict[str, xr.DataArray]:
-    """Return the scores at rows X, of two fields at those of both, (mode, rows), with what they are."""
+    """Return the scores (mode, rows) at rows X of one field, or of a tuple of two."""
     import xarray as xr
 
     rows = Rows.of(X)
@@ -190,7 +190,7 @@ def _scores(model: Any, X: Any, dim: str, modes: Array) -> dict[str, xr.DataArra
 
 
 def square_units(model: Any) -> dict[str, str]:
-    """Return the units of variances of the columns, if these have one, as attributes."""
+    """Return the unit of variances as attributes; empty if columns have no common unit."""
     layout: Layout | None = vars(model).get("layout_")
     if model.preparation_.scale is not None:
         return {"units": "1"}
@@ -200,7 +200,7 @@ def square_units(model: Any) -> dict[str, str]:
 
 
 def with_ends(name: str, values: Array, ends: Array, long_name: str, units: dict[str, str]) -> dict[str, Any]:
-    """Return values and the ends (k, 2) of their 95 % intervals by name, with attributes."""
+    """Return values and the ends (k, 2) of their 95 % intervals as named variables with attributes."""
     found = {name: (values, {"long_name": long_name, **units})}
     for end, column in zip(ENDS, ends.T, strict=True):
         found[f"{name}_{end}"] = column, {"long_name": f"{end} end of the 95 % interval of the {long_name}", **units}
