@@ -1,14 +1,14 @@
-"""Operators: what `SpectralDecomposition(operator)` decomposes.
+"""Operators that `SpectralDecomposition(operator)` decomposes.
 
 An operator is a form H(f, g, x) averaged over the data, with the Gram forms that define the norm of its functions.
-Arrays that it reads besides the points go to `fit(Rows(x, fields={"name": array}))`, a row for each row of x.
+Arrays other than the points are passed as `fit(Rows(x, fields={"name": array}))`, one row for each row of x.
 
     operator                             form of f and g, averaged over the data
                                            data; result
     Laplacian(manifold=None)             ∇f · ∇g, tangential on a manifold
                                            x; eigenvalues, ascending
-    Laplacian(density=1.0)               the same, each row weighed by 1 / its estimated density: Laplace-Beltrami,
-                                         however the rows were sampled; exponents from 0 to 1
+    Laplacian(density=1.0)               the same, rows weighted by 1 / their estimated density: Laplace-Beltrami,
+                                         independent of the sampling; exponents from 0 to 1
                                            x; eigenvalues, ascending
     Schroedinger("potential")            ∇f · ∇g + v f g
                                            x, v (n,); eigenvalues, ascending
@@ -17,7 +17,7 @@ Arrays that it reads besides the points go to `fit(Rows(x, fields={"name": array
     TangentPropagation("direction")      (u · ∇f)(u · ∇g), equation (19)
                                            x, u (n, d) or (n, m, d); eigenvalues, ascending
     DifferentialOperator({(a, b): c})    sum of c ∂_a f ∂_b g, equation (10); c is a number or the name of a field
-                                           x, fields; by symmetry, or as solver= asks
+                                           x, fields; values by symmetry, or by solver=
     PartialDerivative(axis)              f ∂_axis g
                                            x; singular values
     Generator("drift", "diffusion")      f (b · ∇g + σσᵀ : Hess g / 2), gEDMD
@@ -35,20 +35,21 @@ Arrays that it reads besides the points go to `fit(Rows(x, fields={"name": array
                                            x; variances, descending
     Augmentation(views)                  the mean of (f(xi) - f(xi'))(g(xi) - g(xi')), equation (20)
                                            fit((x, x1, ...)); eigenvalues, ascending
-    NeighborJumps()                      a walk from row to row over the nearest centroids, equation (20)
+    NeighborJumps()                      random walk from row to row over the nearest centroids, equation (20)
                                            x; eigenvalues, ascending
-    SymmetricForm(form)                  your own, symmetric: see `daskspectral.forms`
+    SymmetricForm(form)                  a user-defined symmetric form: see `daskspectral.forms`
                                            x and the fields that it reads; eigenvalues
-    BilinearForm(form, solver=)          your own
-                                           x and the fields that it reads; as solver= asks
+    BilinearForm(form, solver=)          a user-defined form
+                                           x and the fields that it reads; values by solver=
 
-Equations are numbered as in Cabannes and Bach (2024). Operators tied to the units of the points (a potential, a drift,
-a partial derivative, a manifold) are refused with `Rows(x, standardize=True)`: scale the columns yourself. Operators
-with singular values have left and right functions, `transform(x)` and `transform(y, side="right")`; `rank_` is a pair.
+Equations are numbered as in Cabannes and Bach (2024). Operators that depend on the units of the points (a
+potential, a drift, a partial derivative, a manifold) raise an error with `Rows(x, standardize=True)`: scale the columns
+first. Operators with singular values have left and right functions, `transform(x)` and `transform(y, side="right")`;
+`rank_` is a pair.
 
 Choosing an operator
 --------------------
-What the rows are, and what is asked of them, decides:
+The operator depends on the rows and on the question:
 
     the rows are                          the question                           operator
     points, in any order                  clusters                               NeighborJumps()
@@ -56,34 +57,33 @@ What the rows are, and what is asked of them, decides:
                                           functions of the points
     points, sampled unevenly              the shape of the set, not its density  Laplacian(density=1.0)
     points on a known surface             functions along the surface            Laplacian(manifold)
-    points, with a matrix at each         the same, faster in some directions    AnisotropicDiffusion("diffusion")
+    points, with a matrix at each         the same, direction-dependent          AnisotropicDiffusion("diffusion")
     points, with a potential              bound states                           Schroedinger("potential")
     frames of a trajectory                slow modes, time scales, forecasts     Transfer(lag): `dsp.Koopman`
-    frames of equilibrium, known noise    the same, without a lag                Generator(diffusion=s, reversible=True)
+    equilibrium frames, known noise       the same, without a lag                Generator(diffusion=s, reversible=True)
     points, with their drift and noise    decay and rotation, complex rates      Generator("drift", "diffusion")
-    two measurements of one thing         what they have in common               Cross(center=True)
-    several versions of one thing         what differs between things, and not   Augmentation(views)
-                                          between versions
-    points, with indifferent directions   functions that hardly change in them   TangentPropagation("direction")
+    two measurements of the same rows     what they have in common               Cross(center=True)
+    several versions of each row          functions that vary between rows,      Augmentation(views)
+                                          not between versions
+    points, with invariant directions     functions nearly constant along them   TangentPropagation("direction")
     maps, or many correlated columns      patterns of the largest variance       Covariance()
-    any of these                          your own form of f, g and derivatives  SymmetricForm(form)
+    any of these                          a user-defined form                    SymmetricForm(form)
 
-Where two would do, the simpler one: `Laplacian()` needs no array besides the points, and tells by its error bars and
-held-out values whether they suffice. From frames, `Transfer` knows nothing of the dynamics but the lag, and its
-singular values, exp(-lag / time scale) for reversible processes, grow towards 1 as the lag shrinks: choose a lag at
-which the time scales no longer change. `Generator` takes no pair of frames, and with `reversible=True` no drift, but
-the noise must be known, and the frames must be of equilibrium. Regression has estimators of its own:
-`HermiteRegressor`, `InvariantRegressor`.
+If two operators fit, choose the simpler one: `Laplacian()` requires only the points, and its error bars and validation
+values show whether there are enough of them. `Transfer` requires only frames and a lag. Its singular values,
+exp(-lag / time scale) for reversible processes, approach 1 as the lag decreases: choose a lag at which the time scales
+no longer change. `Generator` requires no pairs of frames, and no drift with `reversible=True`, but the noise must be
+known and the frames sampled in equilibrium. For regression see `HermiteRegressor` and `InvariantRegressor`.
 
     >>> import numpy as np
     >>> import daskspectral as dsp
     >>> dsp.operators.parse("laplacian"), dsp.operators.parse("transfer", lag=5)
     (Laplacian(), Transfer(lag=5))
 
-Ends and angles
----------------
-The ends of the data are free (Neumann) unless the basis is 0 there: `basis.DirichletBasis`. Columns that are angles are
-named by `periods` of `basis.Landmarks`, `basis.FourierBasis` and `basis.TrigonometricBasis`.
+Boundaries and periodic columns
+-------------------------------
+Boundary conditions are natural (Neumann) unless the basis vanishes there: `basis.DirichletBasis`. For columns that are
+angles, set `periods` of `basis.Landmarks`, `basis.FourierBasis` or `basis.TrigonometricBasis`.
 
     >>> import numpy as np
     >>> import daskspectral as dsp
@@ -97,7 +97,7 @@ named by `periods` of `basis.Landmarks`, `basis.FourierBasis` and `basis.Trigono
     >>> koopman.transform(run).shape, koopman.transform(run, side="right").shape
     ((20000, 3), (20000, 3))
 
-Two views of the same rows, as in CLIP, may have kernels of their own; `center=True` subtracts the means.
+Two views of the same rows, as in CLIP, may have different kernels; `center=True` subtracts the means.
 
     >>> x = rng.standard_normal((20_000, 2))
     >>> y = x[:, :1] + rng.standard_normal((20_000, 1))

@@ -1,4 +1,4 @@
-"""The covariance operator: principal components, empirical orthogonal functions, and those of a kernel."""
+"""Covariance operator: principal components, empirical orthogonal functions, kernel PCA."""
 
 from __future__ import annotations
 
@@ -11,20 +11,25 @@ from daskspectral.solve import NormConstrained
 
 @dataclass(frozen=True)
 class Covariance(Operator):
-    """<f, C g> = cov(f(X), g(X)), its values held against the norm of the function space (kernel PCA).
+    """Covariance operator <f, C g> = cov(f(X), g(X)), relative to the norm of the function space (PCA).
 
-    With the kernel `Linear()`, which is the default, functions are f(x) = w.(x - mean), |f| is the length of w, and the
+    With the default kernel `Linear()`, functions are f(x) = w.(x - mean), the norm of f is the length of w, and the
     eigenvalues are the variances along principal components: principal component analysis, or empirical orthogonal
-    functions of a field. Any other kernel gives its kernel principal components (Schoelkopf, Smola and Mueller, 1998).
-    `transform` gives the components scaled to variance 1. Variances are means over the rows: n - 1 in place of n makes
-    them n / (n - 1) times as large. With constant=False nothing is subtracted, and they are second moments.
+    functions of a field. Other kernels yield kernel principal components (Schoelkopf, Smola and Mueller, 1998).
+    `transform` returns the components scaled to variance 1. Variances are means over the rows; multiply by n / (n - 1)
+    for the unbiased estimate. With constant=False means are not subtracted, and values are second moments.
 
-    Rows with single missing values count with what they have by `Rows(x, on_invalid="pairwise")`; a field less its
-    climatology and trend is `Rows(x, anomaly="month", detrend=1)`.
+    Rows with some missing values contribute their valid values with `Rows(x, on_invalid="pairwise")`; the climatology
+    and trend of a field are subtracted with `Rows(x, anomaly="month", detrend=1)`.
 
-    Columns with a variance of their own units decide; `Rows(x, standardize=True)` makes them alike. The origin of the
-    columns decides nothing for linear functions and stationary kernels; polynomials and dot-product kernels, whose norm
-    has an origin, have it at the center of the data if these lie far from zero.
+    Columns of different units dominate by their variance unless `Rows(x, standardize=True)`. The origin of the columns
+    has no effect for linear functions and stationary kernels; for polynomial and dot-product kernels, whose norm
+    depends on it, it is the center of the data if these are far from zero.
+
+    See Also
+    --------
+    CrossCovariance : Covariances between two views (MCA).
+    Cross : Correlations between two views (CCA).
 
     Examples
     --------
@@ -49,4 +54,4 @@ class Covariance(Operator):
 
     @property
     def forms(self) -> dict[str, Form]:
-        return {"gram": self.gram}  # the form is the Gram matrix, which is summed once
+        return {"gram": self.gram}  # the form is the Gram matrix: summed once

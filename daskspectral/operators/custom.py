@@ -1,4 +1,4 @@
-"""Operators of a user's own forms."""
+"""Operators of user-defined forms."""
 
 from __future__ import annotations
 
@@ -12,14 +12,41 @@ from daskspectral.solve import Problem
 
 @dataclass(frozen=True)
 class BilinearForm(Operator):
-    """The operator of your own form H(f, g, x), with the solver of your choice.
+    """Operator of a user-defined form H(f, g, x), with a solver of choice.
 
-    `left_gram` is the inner product of the left functions, `right_gram` the inner product of the right functions. Where
-    `right_gram` is None it is `left_gram`, or with singular values of a form that takes g at one other view, the inner
-    product at that view. `own_right_basis` says that right functions are of other variables; `center` subtracts
-    the means of the functions. The constant function joins a basis at landmarks if all terms of the form are
-    derivatives or differences of g (`Landmarks(constant=)` decides otherwise). The kernel of a basis that is not given
-    is linear for the solvers "principal" and "covariance", whose values depend on the norm of its function space.
+    The constant function joins a basis at landmarks if all terms of the form are derivatives or differences of g
+    (`Landmarks(constant=)` overrides this). For the solvers "principal" and "covariance", whose values depend on the
+    norm of the function space, the default kernel is linear.
+
+    Parameters
+    ----------
+    bilinear : Form
+        Form H(f, g, x) made by `@form`.
+    solver : str or Problem, default="singular"
+        Spectral problem: "symmetric", "singular", "eigen", "principal" or "covariance".
+    descending : bool, default=False
+        Whether eigenvalues of a symmetric form descend.
+    center : bool, default=False
+        Whether the means of the functions are subtracted.
+    left_gram : Form, default=gram
+        Inner product of the left functions.
+    right_gram : Form, optional
+        Inner product of the right functions. By default `left_gram`, or, for singular values of a form that
+        evaluates g at one other view, the inner product at that view.
+    own_right_basis : bool, default=False
+        Whether right functions have different variables, and therefore a separate basis.
+
+    Raises
+    ------
+    TypeError
+        If `bilinear` is not a form.
+    ValueError
+        If the solver is unknown or does not fit the form, or if a field has a reserved name.
+
+    See Also
+    --------
+    SymmetricForm : Short form for symmetric forms.
+    daskspectral.forms : Expressions of which forms consist.
 
     Examples
     --------
@@ -48,7 +75,9 @@ class BilinearForm(Operator):
         if self.right_gram is None and self.solver.two_sided and view != "x":
             object.__setattr__(self, "right_gram", gram_at(view))
         if self.own_right_basis and self.right_gram is None:
-            raise ValueError(f"own_right_basis needs g at another view, at(g, x.y), in {self.bilinear.name}")
+            raise ValueError(
+                f"own_right_basis requires g at another view, at(g, x.y), in the form {self.bilinear.name}"
+            )
         check_names(self.views, *(read.name for read, _ in fields_read(self, 0)))
 
     @property
@@ -75,9 +104,28 @@ class BilinearForm(Operator):
 
 
 def SymmetricForm(bilinear: Form, descending: bool = False) -> BilinearForm:
-    """Return the operator of your own symmetric form, made by `@form`: the `BilinearForm` with the symmetric solver.
+    """Return the operator of a user-defined symmetric form.
 
-    Eigenvalues ascend unless `descending`. Raises ValueError if the form is not symmetric.
+    Parameters
+    ----------
+    bilinear : Form
+        Symmetric form H(f, g, x) made by `@form`.
+    descending : bool, default=False
+        Whether eigenvalues descend.
+
+    Returns
+    -------
+    BilinearForm
+        The operator with the symmetric solver.
+
+    Raises
+    ------
+    ValueError
+        If the form is not symmetric in f and g.
+
+    See Also
+    --------
+    BilinearForm : Operator of any form, with any solver.
 
     Examples
     --------

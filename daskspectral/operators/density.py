@@ -1,4 +1,4 @@
-"""How dense the data are, from a sample of rows: what weighs rows so that eigenvalues do not depend on the sampling."""
+"""Density estimate from a sample of rows, which weights rows so that eigenvalues do not depend on the sampling."""
 
 from __future__ import annotations
 
@@ -19,29 +19,29 @@ from daskspectral.validation import check_number
 
 Array = NDArray[np.floating[Any]]
 
-CENTRES = 1000
-ROWS_OF_A_CENTRE = 20  # on the average, at least
-SEEDED = 20_000  # rows among which the centres are chosen
-JUDGES = 1000  # rows at which a bandwidth is judged
-JUDGES_OF_UNIT = 50  # of them, for the median distance
+CENTERS = 1000
+ROWS_PER_CENTER = 20  # least mean
+SEEDED = 20_000  # rows among which centers are chosen
+TEST_ROWS = 1000  # at which a bandwidth is scored
+UNIT_ROWS = 50  # of them, for the median distance
 WIDTHS = 16
-NEIGHBOURS = 16  # at the narrowest width that is looked at, in both halves together
+LEAST_NEIGHBORS = 16  # at the narrowest width, in both halves together
 PRIOR = 0.5  # of a row, so that no expectation is 0
-TRIMMED = 0.02  # the most remote rows do not judge: the density is clipped there
+TRIMMED = 0.02  # share of the most remote rows, not scored: the density is clipped there
 CLIP = 0.01
 ENTRIES = 1 << 18  # of a block of distances
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Density(Registered):
-    """An estimate of the density ρ of the rows, up to a factor, and the exponent a with which ρ^-a weighs them.
+    """Estimate of the density ρ of the rows, up to a factor, with the exponent a of their weights ρ^-a.
 
     ρ(x) = Σ_j n_j k(x, y_j) / Σ_j v_j k(x, y_j) with a Gaussian k of width `bandwidth`, and at least `floor`: the
-    `counts` n_j (m,) are the weights of the sample's rows nearest to the centre y_j, and v_j = n_j / `heights`_j the
-    volumes that they take. The numerator alone would fall to a half at the edges of the data. `centres` (m, e) are in
-    the prepared columns, periodic ones bent into circles (`kernels.Periodic`), `periods` one entry for each column or
-    None. The unit is such that ρ^-a has the mean 1 over the sample. `clipped` is the share of the sample below the
-    floor, and `removed` the share of the weight, the mean of ρ^-a, that the floor took away.
+    `counts` n_j (m,) are the weights of the sample's rows nearest to the center y_j, and v_j = n_j / `heights`_j their
+    volumes. The numerator alone would fall to a half at the boundaries of the data. `centres` (m, e) are in the
+    prepared columns, periodic ones embedded as circles (`kernels.Periodic`), `periods` one entry for each column or
+    None. The unit is such that ρ^-a has mean 1 over the sample. `clipped` is the share of the sample below the floor,
+    and `removed` the share of the weight, the mean of ρ^-a, that the floor removed.
 
     Examples
     --------
@@ -66,17 +66,17 @@ class Density(Registered):
         check_number("density", self.exponent, "[0, 1]")
         m = len(self.centres)
         if self.centres.ndim != 2 or not m or self.counts.shape != (m,) or self.heights.shape != (m,):
-            raise ValueError("a density has centres (m, d), counts (m,) and heights (m,)")
+            raise ValueError("a density requires centres (m, d), counts (m,) and heights (m,)")
         if not (0 < self.bandwidth < math.inf and (self.counts > 0).all() and (self.heights > 0).all()):
-            raise ValueError("the bandwidth, the counts and the heights of a density are positive")
+            raise ValueError("the bandwidth, counts and heights of a density must be positive")
 
     @property
     def dimension(self) -> int:
-        """The number of prepared columns d."""
+        """Number of prepared columns d."""
         return int(self.centres.shape[1]) if self.periods is None else len(self.periods)
 
     def __call__(self, x: Array) -> Array:
-        """rho (c,) at prepared points x (c, d)."""
+        """Return ρ (c,) at prepared points x (c, d)."""
         x = embedded(x, self.periods)
         sums = np.stack([self.counts, self.counts / self.heights])
         values = np.empty(len(x))
@@ -89,12 +89,12 @@ class Density(Registered):
         return np.maximum(values, self.floor, out=values)
 
     def weights(self, x: Array) -> Array:
-        """rho^-a (c,) at prepared points x (c, d)."""
+        """Return ρ^-a (c,) at prepared points x (c, d)."""
         return np.asarray(self(x) ** -self.exponent)
 
     @cached_property
     def digest(self) -> str:
-        """Of all that decides its values."""
+        """Digest of everything that determines the values."""
         arrays = [np.asarray(a, dtype=float) for a in (self.centres, self.counts, self.heights)]
         return digest_of([self.exponent, self.bandwidth, self.floor, self.periods, *arrays])[:16]
 
@@ -109,12 +109,12 @@ class Density(Registered):
 
 
 def exponent_of(density: float | Density) -> float:
-    """Return the power of the density that is divided out of all sums, 0 for none."""
+    """Return the exponent of the density that is divided out of all sums, 0 if there is no density."""
     return density.exponent if isinstance(density, Density) else float(density)
 
 
 def estimate_of(density: float | Density) -> Density | None:
-    """Return the density that is divided out, None before it is estimated."""
+    """Return the density that is divided out, or None if it is not yet estimated."""
     return density if isinstance(density, Density) else None
 
 
@@ -126,7 +126,9 @@ def density_factors(density: float | Density, fields: Mapping[str, Array]) -> Ar
     if isinstance(density, Density):
         return density.weights(fields["x"]) if density.exponent else None
     if density:
-        raise ValueError(f"the density of power {density:g} is not estimated: measure with moments_.operator of a fit")
+        raise ValueError(
+            f"the density of exponent {density:g} is not estimated: measure with moments_.operator of a fitted model"
+        )
     return None
 
 
@@ -139,25 +141,25 @@ def estimate_density(
     periods: tuple[float | None, ...] | None = None,
     clip: float = CLIP,
 ) -> Density:
-    """The density of a sample of prepared points x (n, d), with sample weights (n,) where given.
+    """Return the density of a sample of prepared points x (n, d), optionally with weights (n,).
 
-    The centres are the means of the rows nearest to each of up to 1000 k-means++ seeds. Their heights are Gaussian
-    kernel sums over all rows, of the width that predicts best (`chosen_bandwidth`); between the centres they are
-    averaged over the distance of neighbours. The density is clipped below at its quantile `clip`. Raises ValueError
-    where all rows of positive weight are the same point.
+    The centers are the means of the rows nearest to each of up to 1000 k-means++ seeds. Their heights are Gaussian
+    kernel sums over all rows, with the bandwidth of the best prediction (`chosen_bandwidth`); between the centers they
+    are averaged over the distance of neighbors. The density is clipped below at its quantile `clip`. Raises ValueError
+    if all rows of positive weight are the same point.
     """
     w = np.ones(len(x)) if weights is None else np.asarray(weights, dtype=float)
     e, w = embedded(x, periods)[w > 0], w[w > 0]
     if len(e) < 2 or not np.ptp(e, axis=0).any():
-        raise ValueError("the density of the data cannot be estimated: all rows of the sample are the same point")
-    if periods is None and (np.abs(e[0]) > 4 * np.ptp(e, axis=0)).any():  # about a row, means lose no digits
+        raise ValueError("the density cannot be estimated: all rows of the sample are the same point")
+    if periods is None and (np.abs(e[0]) > 4 * np.ptp(e, axis=0)).any():  # relative to a row, means keep their digits
         options: dict[str, Any] = {"weights": weights, "clip": clip}
         found = estimate_density(x - e[0], exponent, rng, **options)
         return replace(found, centres=found.centres + e[0])
-    centres, counts = _cells(e, w, rng)
-    heights = _sums(centres, e, w, chosen_bandwidth(e, w, rng))
+    centers, counts = _cells(e, w, rng)
+    heights = _sums(centers, e, w, chosen_bandwidth(e, w, rng))
     heights = np.maximum(heights, heights[heights > 0].min(initial=np.inf)) if heights.any() else np.ones(len(heights))
-    rough = Density(float(exponent), centres, counts, heights, _spacing(centres), periods=periods)
+    rough = Density(float(exponent), centers, counts, heights, _spacing(centers), periods=periods)
     values = rough(x if weights is None else x[np.asarray(weights) > 0])
     floor = float(np.quantile(values, clip, weights=w, method="inverted_cdf"))
     clipped, whole = (float(v**-exponent @ w / w.sum()) for v in (np.maximum(values, floor), values))
@@ -172,31 +174,31 @@ def estimate_density(
 
 
 def chosen_bandwidth(x: Array, w: Array, rng: np.random.Generator) -> float:
-    """The width of a Gaussian kernel sum over the rows x (n, e) that predicts best how many rows lie close by.
+    """Return the width of a Gaussian kernel sum over the rows x (n, e) that best predicts local counts.
 
-    Sums over one half of the rows predict, up to a factor, sums of few rows over the other half, and the other way
-    round, at some rows that take part in neither; the score is the likelihood of Poisson counts, each over its own
-    expectation, so that thin places count as much as dense ones. It needs no volume of the kernel, which on a
-    submanifold and at edges is unknown. The width is then one step less: noise averages out over the rows, bias does
-    not. Widths fall by √2 from half the median distance, so that one kernel matrix is the square of the last.
+    Sums over one half of the rows predict, up to a factor, sums of few rows over the other half, and vice versa, at
+    test rows that belong to neither; the score is the likelihood of Poisson counts, each divided by its expectation, so
+    that sparse and dense regions count equally. The volume of the kernel, which is unknown on a submanifold and at
+    boundaries, is not needed. The width is then reduced by one step: noise averages out over the rows, bias does not.
+    Widths decrease by √2 from half the median distance, so that each kernel matrix is the square of the previous one.
     """
-    rows = rng.choice(len(x), min(JUDGES, len(x)), replace=False)
+    rows = rng.choice(len(x), min(TEST_ROWS, len(x)), replace=False)
     first = rng.permutation(len(x)) % 2 == 0
     halves = np.stack([w * first, w * ~first], axis=1) / w.mean()
     sums = np.zeros((WIDTHS, len(rows), 2))
-    some = squared_distances(x, x[rows[:JUDGES_OF_UNIT]])
+    some = squared_distances(x, x[rows[:UNIT_ROWS]])
     widest = 0.5 * math.sqrt(float(np.median(some[some > 0])))
     for part in _blocks(len(rows), len(x)):
-        judges = rows[part]
-        k = np.exp(squared_distances(x, x[judges]) * (-0.5 / widest**2))
-        k[np.arange(len(judges)), judges] = 0
+        tests = rows[part]
+        k = np.exp(squared_distances(x, x[tests]) * (-0.5 / widest**2))
+        k[np.arange(len(tests)), tests] = 0
         for level in range(WIDTHS):
             sums[level, part] = k @ halves
             np.multiply(k, k, out=k)
     total = sums[0].sum(axis=1)
     near = total >= np.quantile(total, TRIMMED)
     sums, total, share = sums[:, near], total[near], w[rows][near]
-    levels = np.flatnonzero(np.median(sums.sum(axis=2), axis=1) >= NEIGHBOURS)
+    levels = np.flatnonzero(np.median(sums.sum(axis=2), axis=1) >= LEAST_NEIGHBORS)
     last = int(levels[-1]) if len(levels) else 0
     share = share / np.maximum(sums[min(last, WIDTHS // 4)].sum(axis=1), 1)
     scores = [
@@ -207,21 +209,21 @@ def chosen_bandwidth(x: Array, w: Array, rng: np.random.Generator) -> float:
 
 
 def _likelihood(expected: Array, counts: Array, share: Array) -> float:
-    """sum share (n log e - e) for counts n (m,) and their expectations e (m,), in the unit that fits best."""
+    """Return sum share (n log e - e) for counts n (m,) and expectations e (m,) in the best unit."""
     e = expected * (share @ counts) / (share @ expected)
     return float(share @ (counts * np.log(e) - e))
 
 
 def embedded(x: Array, periods: tuple[float | None, ...] | None) -> Array:
-    """Points (c, d) with periodic columns bent into circles, (c, e)."""
+    """Return points (c, e) with the periodic columns of x (c, d) embedded as circles."""
     x = np.asarray(x, dtype=float)
     return x if periods is None else Periodic(Gaussian(1.0), periods).embedded(x)
 
 
 def _cells(x: Array, w: Array, rng: np.random.Generator) -> tuple[Array, Array]:
-    """The means (m, e) and the weights (m,) of the rows nearest to each seed."""
+    """Return the means (m, e) and weights (m,) of the rows nearest to each seed."""
     some = x if len(x) <= SEEDED else x[rng.choice(len(x), SEEDED, replace=False)]
-    seeds = some[kmeans_plus_plus(some, min(CENTRES, max(1, len(some) // ROWS_OF_A_CENTRE)), rng)]
+    seeds = some[kmeans_plus_plus(some, min(CENTERS, max(1, len(some) // ROWS_PER_CENTER)), rng)]
     parts = _blocks(len(x), len(seeds))
     nearest = np.concatenate([squared_distances(x[part], seeds).argmin(axis=0) for part in parts])
     counts = np.bincount(nearest, w, len(seeds))
@@ -230,20 +232,20 @@ def _cells(x: Array, w: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     return np.asarray(sums[kept] / counts[kept, None]), np.asarray(counts[kept], dtype=float)
 
 
-def _sums(centres: Array, x: Array, w: Array, bandwidth: float) -> Array:
-    squares = (squared_distances(x, centres[part]) for part in _blocks(len(centres), len(x)))
+def _sums(centers: Array, x: Array, w: Array, bandwidth: float) -> Array:
+    squares = (squared_distances(x, centers[part]) for part in _blocks(len(centers), len(x)))
     return np.concatenate([np.exp(s * (-0.5 / bandwidth**2)) @ w for s in squares])
 
 
 def _blocks(count: int, others: int) -> Iterator[slice]:
-    """Slices of so many points whose distances to others are computed at once."""
+    """Return slices of points whose distances to the others fit one block."""
     step = max(1, ENTRIES // others)
     return (slice(start, start + step) for start in range(0, count, step))
 
 
-def _spacing(centres: Array) -> float:
-    """The median distance of a centre to the nearest other one."""
-    s = squared_distances(centres, centres)
+def _spacing(centers: Array) -> float:
+    """Return the median distance of a center to its nearest neighbor."""
+    s = squared_distances(centers, centers)
     np.fill_diagonal(s, np.inf)
     nearest = s.min(axis=1)
     nearest = nearest[np.isfinite(nearest) & (nearest > 0)]

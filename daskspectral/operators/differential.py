@@ -1,4 +1,4 @@
-"""Differential operators: one partial derivative, equation (10) in general, derivatives along given directions."""
+"""Differential operators: a partial derivative, general ones (equation (10)), derivatives along given directions."""
 
 from __future__ import annotations
 
@@ -24,7 +24,19 @@ AXIS = Field("unit vector")
 
 @dataclass(frozen=True)
 class PartialDerivative(Operator):
-    """d/dx_axis, by its singular values (or its eigenvalues, with solver="eigen").
+    """Partial derivative along one axis, by singular values or eigenvalues.
+
+    Parameters
+    ----------
+    axis : int
+        Column of the derivative, from 0.
+    solver : {"singular", "eigen"}, default="singular"
+        Values that are computed.
+
+    See Also
+    --------
+    DifferentialOperator : General differential operator.
+    TangentPropagation : Derivatives along given directions.
 
     Examples
     --------
@@ -58,16 +70,34 @@ class PartialDerivative(Operator):
 
     def check(self, shapes: Mapping[str, tuple[int, ...]], dimension: int, right_dimension: int | None = None) -> None:
         if self.axis >= dimension:
-            raise ValueError(f"there is no axis {self.axis}: the data have {dimension} columns, counted from 0")
+            raise ValueError(f"axis must be below the number of columns, {dimension}, got {self.axis}")
 
 
 @dataclass(frozen=True, init=False)
 class DifferentialOperator(Operator):
-    """sum c_ab ∂_a f(x) ∂_b g(x) over pairs of multi-indices a, b: equation (10).
+    """Differential operator sum c_ab ∂_a f(x) ∂_b g(x) over pairs of multi-indices (equation (10)).
 
-    `coefficients` maps pairs such as ((2, 0), (0, 0)) to c: a number, or for c(x) the name of a field (n,) of the data
-    or an entry of a field (`Field("matrix")[0, 1]`). A symmetric form has eigenvalues, ascending unless `descending`;
-    any other form has singular values, or complex eigenvalues with solver="eigen".
+    A symmetric form has eigenvalues; any other form has singular values, or complex eigenvalues with solver="eigen".
+
+    Parameters
+    ----------
+    coefficients : mapping
+        Coefficients c_ab of pairs of multi-indices such as ((2, 0), (0, 0)): numbers, or for c(x) the name of a
+        field (n,) of the data or an entry of a field (`Field("matrix")[0, 1]`).
+    solver : str or Problem, optional
+        By default "symmetric" for a symmetric form and "singular" for others.
+    descending : bool, default=False
+        Whether eigenvalues of a symmetric form descend.
+
+    Raises
+    ------
+    ValueError
+        If pairs are repeated or have different lengths.
+
+    See Also
+    --------
+    PartialDerivative : A single derivative.
+    BilinearForm : Operator of any user-defined form.
 
     Examples
     --------
@@ -99,7 +129,7 @@ class DifferentialOperator(Operator):
     @property
     def form(self) -> Form:
         lefts, rights = ({pair[side] for pair, _ in self.coefficients} for side in (0, 1))
-        # one matrix product for each multi-index of the side that has fewer
+        # one matrix product for each multi-index of the side with fewer
         near, far = (0, 1) if len(lefts) <= len(rights) else (1, 0)
 
         @form
@@ -113,12 +143,12 @@ class DifferentialOperator(Operator):
 
 
 def _derivative(f: LinearExpression, alpha: Index) -> LinearExpression:
-    """d_alpha f, and f itself for the order 0."""
+    """Return ∂_alpha f, which is f for the order 0."""
     return partial(f, *alpha) if any(alpha) else f
 
 
 def _read(pairs: Iterable[Any]) -> tuple[tuple[Pair, float | Field], ...]:
-    """Return coefficients in a fixed order. Raise ParameterError for others than `DifferentialOperator` takes."""
+    """Return the coefficients in a fixed order, or raise ParameterError."""
     try:
         items = [(tuple(alpha), tuple(beta), c) for (alpha, beta), c in pairs]
     except (TypeError, ValueError) as error:
@@ -127,7 +157,7 @@ def _read(pairs: Iterable[Any]) -> tuple[tuple[Pair, float | Field], ...]:
     found = {(_multi_index(alpha), _multi_index(beta)): _coefficient(c) for alpha, beta, c in items}
     lengths = {len(alpha) for pair in found for alpha in pair}
     if len(found) < len(items) or len(lengths) != 1 or 0 in lengths:
-        raise ParameterError("coefficients", "of distinct pairs of multi-indices, one order per coordinate", pairs)
+        raise ParameterError("coefficients", "distinct pairs of multi-indices, one order per coordinate", pairs)
     return tuple(sorted(found.items(), key=lambda item: item[0]))
 
 
@@ -145,10 +175,20 @@ def _coefficient(c: Any) -> float | Field:
 
 @dataclass(frozen=True)
 class TangentPropagation(Operator):
-    """E <∇f(x), u>² for directions u given with each row: equation (19).
+    """Mean squared derivative E <∇f(x), u>² along directions u of each row (equation (19)).
 
-    The field holds one direction for each row (n, d), or several (n, m, d), over which the mean is taken. Directions
-    uniform on the sphere of radius √(d) give the Laplacian, with more variance.
+    Directions uniform on the sphere of radius √d yield the Laplacian, with more variance.
+
+    Parameters
+    ----------
+    directions : str, default="direction"
+        Name of the field of directions: one for each row (n, d), or several (n, m, d), over which the mean is
+        computed.
+
+    See Also
+    --------
+    AnisotropicDiffusion : Weighted derivatives in all directions.
+    Laplacian : Equal weights in all directions.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Diffusions: anisotropic, in a potential, and the generators of Ito processes."""
+"""Schroedinger operators, anisotropic diffusions and generators of Ito processes."""
 
 from __future__ import annotations
 
@@ -14,12 +14,22 @@ from daskspectral.operators.base import Array, DerivedField, Operator, check_nam
 from daskspectral.solve import NonNormal, Problem, SymmetricPencil
 from daskspectral.validation import is_number
 
-ROUNDING = 1e-8  # relative asymmetry that rounding leaves in an inverse or a product
+ROUNDING = 1e-8  # relative asymmetry by rounding of an inverse or a product
 
 
 @dataclass(frozen=True)
 class Schroedinger(Operator):
-    """<∇f, ∇g> + f V g for a potential V(x) given as a field (n,).
+    """Schroedinger operator with the form <∇f, ∇g> + f V g for a potential V(x).
+
+    Parameters
+    ----------
+    potential : str, default="potential"
+        Name of the field (n,) of the potential.
+
+    See Also
+    --------
+    Laplacian : The operator without a potential.
+    SymmetricForm : Operator of a user-defined symmetric form.
 
     Examples
     --------
@@ -46,16 +56,27 @@ class Schroedinger(Operator):
         return schroedinger
 
     def slopes_squared(self, dimension: int) -> float:
-        return float(dimension)  # the potential takes no derivative
+        return float(dimension)  # the potential has no derivatives
 
 
 @dataclass(frozen=True)
 class AnisotropicDiffusion(Operator):
-    """<∇f, D(x) ∇g> for matrices D(x) given as a field (n, d, d), symmetric and without negative eigenvalues.
+    """Anisotropic diffusion <∇f, D(x) ∇g> with a matrix D(x) at each row.
 
-    A relative asymmetry of up to 1e-8, as rounding leaves it in an inverse, is removed: D stands for its symmetric
-    part. With `factored=True` the field is σ (n, d, m), and D = σσᵀ. The form is a sum over the columns
-    of σ of products of derivatives along them.
+    The form is a sum over the columns of σ, D = σσᵀ, of products of derivatives along them. A relative asymmetry of D
+    up to 1e-8, as left by rounding of an inverse, is removed.
+
+    Parameters
+    ----------
+    field : str, default="diffusion"
+        Name of the field of matrices D (n, d, d), symmetric and positive semidefinite.
+    factored : bool, default=False
+        Whether the field contains the factors σ (n, d, m) instead of D.
+
+    See Also
+    --------
+    Laplacian : Isotropic diffusion.
+    Generator : Diffusion with a drift.
 
     Examples
     --------
@@ -97,12 +118,25 @@ class AnisotropicDiffusion(Operator):
 
 @dataclass(frozen=True)
 class Generator(Operator):
-    """L g = b · ∇g + 1/2 (σσᵀ) : Hess g, the generator of dX = b dt + σ dW, from points x (gEDMD).
+    """Generator L g = b · ∇g + (σσᵀ) : Hess g / 2 of the diffusion process dX = b dt + σ dW (gEDMD).
 
-    The drift b(x) is a field (n, d), the noise σ(x) a field (n, d, m), or a number for a multiple of the identity.
-    The form <f, L g> has complex eigenvalues. With `reversible=True`, for points of a reversible process at
-    equilibrium, the form is the symmetric -1/2 <∇f, σσᵀ ∇g>, which needs neither b nor second
-    derivatives; its eigenvalues descend from 0. Klus, Nueske, Peitz, Niemann, Clementi and Schuette 2020.
+    The form <f, L g> has complex eigenvalues. With `reversible=True` the form is the symmetric -1/2 <∇f, σσᵀ ∇g>, which
+    requires neither b nor second derivatives; its eigenvalues descend from 0. Klus, Nueske, Peitz, Niemann, Clementi
+    and Schuette 2020.
+
+    Parameters
+    ----------
+    drift : str, default="drift"
+        Name of the field of the drift b (n, d).
+    diffusion : str or float, default="diffusion"
+        Name of the field of the noise σ (n, d, m), or a number for a multiple of the identity.
+    reversible : bool, default=False
+        Whether the points are an equilibrium sample of a reversible process.
+
+    See Also
+    --------
+    Transfer : Operator of trajectories at a lag.
+    AnisotropicDiffusion : Diffusion without a drift.
 
     Examples
     --------
@@ -122,13 +156,13 @@ class Generator(Operator):
             check_names(("x", self.drift), sigma)
             return
         if not is_number(sigma) or sigma <= 0:
-            expected = "the name of a field sigma (n, d, m), or a positive number for a multiple of the identity"
+            expected = "the name of a field (n, d, m), or a positive number for a multiple of the identity"
             raise ParameterError("diffusion", expected, sigma)
         object.__setattr__(self, "diffusion", float(sigma))
 
     @property
     def number(self) -> float | None:
-        """The diffusion, if it is a multiple of the identity."""
+        """Noise σ if it is a multiple of the identity, else None."""
         return self.diffusion if isinstance(self.diffusion, float) else None
 
     @property
@@ -162,7 +196,7 @@ class Generator(Operator):
 
     @property
     def _energy(self) -> Form:
-        """Gamma(f, g) = 1/2 <sigma^T grad f, sigma^T grad g>, the form of the reversible part."""
+        """Form Γ(f, g) = <σᵀ ∇f, σᵀ ∇g> / 2 of the reversible part."""
         sigma = self.number
         base = diffusion_form(self._columns) if sigma is None else dirichlet
         half = 0.5 if sigma is None else 0.5 * sigma**2
@@ -195,7 +229,7 @@ class Generator(Operator):
 
 
 def diffusion_form(sigma: Field) -> Form:
-    """<sigma^T grad f, sigma^T grad g> for the columns of sigma, a field (c, m, d)."""
+    """Return the form <σᵀ ∇f, σᵀ ∇g> for the columns of σ, a field (c, m, d)."""
 
     @form
     def diffusion(f: Any, g: Any, x: Any) -> Any:
@@ -205,16 +239,16 @@ def diffusion_form(sigma: Field) -> Form:
 
 
 def check_sigma(name: str, shape: tuple[int, ...], dimension: int) -> None:
-    """Raise ValueError for a field whose rows are not matrices (d, m)."""
+    """Raise ParameterError if the rows of a field are not matrices (d, m)."""
     if len(shape) != 2 or shape[0] != dimension or not shape[1]:
-        raise ParameterError(name, f"a field whose rows have the shape ({dimension}, m) for m noises", shape)
+        raise ParameterError(name, f"a field whose rows have the shape ({dimension}, m)", shape)
 
 
 def factor(matrices: Array, name: str) -> Array:
-    """σ (c, d, d) with σσᵀ = D, for the symmetric part of D where rounding left it asymmetric.
+    """Return σ (c, d, d) with σσᵀ = D, the symmetric part of D if rounding left it asymmetric.
 
-    Raises ValueError where D is not symmetric positive semidefinite, to `ROUNDING` times its largest entry or to the
-    precision of its type, whichever is coarser.
+    Raises ValueError if D is not symmetric positive semidefinite, up to `ROUNDING` times its largest entry or the
+    precision of its dtype, whichever is coarser.
     """
     given = np.asarray(matrices)
     eps = float(np.finfo(given.dtype).eps) if given.dtype.kind == "f" else 0.0
@@ -228,7 +262,7 @@ def factor(matrices: Array, name: str) -> Array:
     d = 0.5 * (d + d.swapaxes(1, 2))
     try:
         return np.linalg.cholesky(d)
-    except np.linalg.LinAlgError:  # some matrix has an eigenvalue of 0, or a negative one
+    except np.linalg.LinAlgError:  # some matrix is not positive definite
         values, vectors = np.linalg.eigh(d)
     negative = values[:, 0] < -d.shape[1] * tolerance * size
     if negative.any():

@@ -1,4 +1,4 @@
-"""The jump operator of a random walk between rows that are neighbors, whose slow functions tell clusters apart."""
+"""Jump operator of a random walk between neighboring rows, whose slow functions separate clusters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from daskspectral.operators.base import Operator
 
 @form
 def neighbor_jumps(f: Any, g: Any, x: Any) -> Any:
-    """<f, g> in L2 of the rows, each weighted by (radius / r)² for its local radius r."""
+    """Return <f, g> in L2 of the rows, weighted by (radius / r)² for the local radius r of each row."""
     return inner(f, g)
 
 
@@ -27,15 +27,20 @@ class NeighborJumps(Operator):
 
     With the weights a(x) of the centroids, of sum 1, and v_i the value at centroid i, f(x) = Σ a_i(x) v_i, the form is
     E w Σ_ij a_i a_j (v_i - v_j)² / 2, equation (20) of the Galerkin paper with the centroids as the versions of a row,
-    and the Gram matrix E w f². Rows have the weights w = (median r / r)² of their local radius r, so that a sparse gap
-    counts as much as a dense one. The eigenvalues are 1 - s, for the eigenvalue s² of a walk from row to row; they
-    are 0 for each component that no walk leaves, and near 0 for clusters. A gap with few rows separates clusters of
-    many rows only: the indicator of a few outliers has a large value.
+    and the Gram matrix E w f². Rows have the weights w = (median r / r)² of their local radius r, so that sparse gaps
+    and dense regions count equally. The reported values are 1 - s, for the eigenvalues s² of the walk from row to row;
+    they are 0 for each connected component, and near 0 for clusters. A gap with few rows separates large clusters only:
+    the indicator of a few outliers has a large value.
 
-    Values are reliable that are known to about .003, a third of the `resolution`, however near to 0 they are.
+    Values are reliable if their standard error is at most about 0.003, a third of the `resolution`, even close to 0.
 
-    Its basis is `basis.NearestCentroids`. Intervals are for the given centroids; from about 20 000 rows on the random
-    places of the centroids matter more.
+    Its basis is `basis.NearestCentroids`. Intervals are conditional on the centroids; above about 20 000 rows the
+    random positions of the centroids contribute more.
+
+    See Also
+    --------
+    Laplacian : Smooth functions of the points.
+    Augmentation : The same form for given versions of each row.
 
     Examples
     --------
@@ -56,7 +61,7 @@ class NeighborJumps(Operator):
 
     validation_operator = None
 
-    resolution = 0.01  # of the probability to leave a cluster in a step
+    resolution = 0.01  # probability to leave a cluster in a step
 
     @property
     def gram(self) -> Form:
@@ -64,7 +69,7 @@ class NeighborJumps(Operator):
 
     @property
     def forms(self) -> dict[str, Form]:
-        return {"gram": self.gram}  # the form follows from it
+        return {"gram": self.gram}  # from which the form is computed
 
     def reported_values(self, values: Any) -> Any:
         return 1 - 1 / np.sqrt(1 + np.maximum(values, 0.0))

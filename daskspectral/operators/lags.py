@@ -1,4 +1,4 @@
-"""Lags of transfer operators that are given in time, such as "6h", as text that files keep."""
+"""Lags of transfer operators in rows, or in time as text such as "6h"."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _WORDS = {"min": "m", "d": "D", "H": "h", "S": "s"}  # of pandas
 
 
 def lag_of(value: Any) -> int | str:
-    """Return a lag in rows as an int, and one in time as text such as "6h".
+    """Return a lag in rows as an int, and a lag in time as text such as "6h".
 
-    Raises ValueError unless it is a positive whole number, of rows or of a unit of time.
+    Raises ValueError if it is not a positive integer of rows or of a unit of time.
     """
     if isinstance(value, datetime.timedelta):
         value = value.to_timedelta64() if hasattr(value, "to_timedelta64") else np.timedelta64(value, "us")
@@ -38,9 +38,9 @@ def lag_of(value: Any) -> int | str:
 
 
 def lags_of(value: Any) -> Any:
-    """Return a lag, or a tuple of several, the first of which is the lag and the others multiples of it, ascending.
+    """Return a lag, or a tuple of several: the lag and its multiples, ascending.
 
-    Raises ValueError for lags that are no distinct multiples of the first, or not all in rows or in time.
+    Raises ValueError if lags are not distinct multiples of the first, or mix rows and time.
     """
     if not is_sequence(value):
         return lag_of(value)
@@ -52,9 +52,9 @@ def lags_of(value: Any) -> Any:
 
 
 def multiples_of(lags: tuple[int | str, ...]) -> tuple[int, ...]:
-    """Return lags as multiples of the first one. Raises ValueError unless all are whole multiples of it."""
+    """Return lags as multiples of the first; raise ValueError if they are not."""
     times: Any = [np.timedelta64(*time_parts(lag)) if isinstance(lag, str) else lag for lag in lags]  # type: ignore[call-overload]
-    with suppress(TypeError):  # of rows and times, or months and days
+    with suppress(TypeError):  # rows and times, or months and days
         ratios = [float(time / times[0]) for time in times]
         if all(ratio >= 1 and ratio.is_integer() for ratio in ratios):
             return tuple(map(int, ratios))
@@ -62,17 +62,19 @@ def multiples_of(lags: tuple[int | str, ...]) -> tuple[int, ...]:
 
 
 def time_parts(text: str) -> tuple[int, str]:
-    """Return the count and the unit of a lag in time. Raises ValueError for other text."""
+    """Return the count and unit of a lag in time; raise ValueError for other text."""
     found = _PARTS.fullmatch(text)
     unit = "" if found is None else _WORDS.get(found[2], found[2])
     if found is None or unit not in UNITS or found[1].strip("0") == "" != found[1]:
         units = f"{', '.join(UNITS)}; M is a calendar month, m a minute"
-        raise ParameterError("lag", f"a positive integer of rows or of a unit of time, such as '6h' ({units})", text)
+        raise ParameterError(
+            "lag", f"a positive integer number of rows or of a unit of time, such as '6h' ({units})", text
+        )
     return int(found[1] or 1), unit
 
 
 def _coarsest(text: str) -> str:
-    """Return the same time in the largest unit up to days of which it is a whole number."""
+    """Return the same time in the largest unit, at most days, that divides it."""
     count, unit = time_parts(text)
     time = np.timedelta64(count, unit)  # type: ignore[call-overload]
     units = {unit: np.timedelta64(1, unit) for unit in ("D", "h", "m", "s", "ms", "us", "ns")}

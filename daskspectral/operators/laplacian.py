@@ -1,4 +1,4 @@
-"""The Laplacian of the data's distribution, ambient or on a known submanifold."""
+"""Laplacian of the distribution of the data, ambient or on a known submanifold."""
 
 from __future__ import annotations
 
@@ -16,34 +16,40 @@ from daskspectral.operators.weights import row_weights
 from daskspectral.validation import check_number, check_type
 
 OFF = "squared distance from the manifold"
-FARTHEST = 0.25  # farther off the manifold, in its own units, a row is no noise but an error
+FARTHEST = 0.25  # from the manifold, in its units, above which a row is an error
 
 
 @dataclass(frozen=True)
 class Laplacian(Operator):
-    """∇* ∇ for the distribution of the data, eigenvalues 0 = l_0 ≤ l_1 ≤ ... (equation (3)).
+    """Laplacian ∇* ∇ of the distribution of the data, with eigenvalues 0 = l_0 ≤ l_1 ≤ ... (equation (3)).
 
-    On a known submanifold (`manifold=`) it is the tangential form: the ambient gradient is biased there, and its part
-    along the normals is subtracted. On a periodic box, or a product with one, kernels at landmarks are made periodic
-    (`kernels.Periodic`); a basis of your own has to be periodic itself. Rows belong on the manifold: one farther than
-    .25 off it is an error, and a mean distance above rounding gives a ManifoldWarning, since the tangential form does
-    not see functions of this distance and repeats its eigenvalues with them.
+    On a known submanifold (`manifold=`) the form is tangential: the ambient gradient is biased there, and its normal
+    component is subtracted. On a periodic box, or a product with one, kernels at landmarks are made periodic
+    (`kernels.Periodic`); a custom basis must be periodic itself. Rows must be on the manifold: a distance above 0.25 is
+    an error, and a mean distance above rounding causes a ManifoldWarning, because the tangential form does not depend
+    on functions of this distance and repeats its eigenvalues with them.
 
-    `density` = a, from 0 to 1, divides the a-th power of the sampling density ρ out of all sums: both forms are
-    integrals for ρ^(1 - a), and with 1 the eigenvalues are those of Laplace-Beltrami, with free ends, however the
-    rows were sampled. ρ is clipped below at its quantile `clip`, so that a few remote rows do not decide. It is
-    estimated from up to 50 000 rows before the pass (`Density`), is part of the fitted model,
-    `density_`, and may be given in place of a: two fits whose moments are to be added need the same one. Functions have
-    unit norm for the weighted rows, whose weights ρ^-a have the mean 1 over this sample.
+    `density` = a divides ρ^a out of all sums, ρ the sampling density: both forms are integrals for ρ^(1 - a), and for a
+    = 1 the eigenvalues are those of Laplace-Beltrami with natural boundary conditions, independent of the sampling. ρ
+    is clipped below at its quantile `clip`, so that a few remote rows do not dominate. It is estimated from up to 50
+    000 rows before the pass (`Density`) and is part of the fitted model, `density_`, which can be passed instead of a:
+    two fits whose moments are to be added must have the same density. Functions have unit norm for the weighted rows,
+    whose weights ρ^-a have mean 1 over this sample.
 
     Parameters
     ----------
     manifold : Manifold, optional
-        Where the points lie.
-    density : float or Density
-        Power of the sampling density that is divided out.
-    clip : float
-        Quantile of the density below which it is clipped.
+        Submanifold that contains the points.
+    density : float or Density, default=0.0
+        Exponent in [0, 1] of the sampling density that is divided out, or a fitted density.
+    clip : float, default=0.01
+        Quantile in [0, 0.5) of the density below which it is clipped.
+
+    See Also
+    --------
+    NeighborJumps : Random walk between neighboring rows, for clusters.
+    Schroedinger : Laplacian with a potential.
+    daskspectral.manifolds : Manifolds.
 
     Examples
     --------
@@ -88,13 +94,13 @@ class Laplacian(Operator):
 
     @property
     def tangents(self) -> bool:
-        """Whether a sum over tangents is cheaper than subtracting the part along the normals, as for a curve."""
+        """Whether a sum over tangents is cheaper than subtracting the normal component, as for a curve."""
         manifold = self.manifold
         if manifold is None or manifold.dimension > manifold.codimension:
             return False
         try:
             point = manifold.sample(1, np.random.default_rng(0))
-        except ValueError:  # a manifold known by its normals cannot be sampled
+        except ValueError:  # a manifold defined by its normals cannot be sampled
             return False
         return manifold.tangents(point) is not None
 
@@ -119,18 +125,18 @@ class Laplacian(Operator):
 
     def check(self, shapes: Mapping[str, tuple[int, ...]], dimension: int, right_dimension: int | None = None) -> None:
         if self.manifold is not None and self.manifold.ambient != dimension:
-            raise ValueError(f"{self.manifold} takes {self.manifold.ambient} columns, and X has {dimension}")
+            raise ValueError(f"{self.manifold} requires {self.manifold.ambient} columns, got X with {dimension}")
         estimate = estimate_of(self.density)
         known = dimension if estimate is None else estimate.dimension
         if known != dimension:
-            raise ValueError(f"{self.density!r} is of {known} columns, and X has {dimension}: give an exponent")
+            raise ValueError(f"{self.density!r} requires {known} columns, got X with {dimension}: pass an exponent")
 
     def check_points(self, x: Array) -> None:
         if self.manifold is not None:
             self.manifold.check(np.asarray(x, dtype=float), tolerance=FARTHEST)
 
     def statistics(self, fields: Mapping[str, Array]) -> dict[str, Array]:
-        """Besides the squared weights, where the manifold tells it, the squared distance of the rows from it (1,)."""
+        """Return the squared weights and, if the manifold has a distance, its square summed over rows (1,)."""
         found = super().statistics(fields)
         if self.manifold is None or not self.manifold.codimension:
             return found
@@ -141,11 +147,11 @@ class Laplacian(Operator):
 
 
 def has_graph(operator: Operator) -> bool:
-    """Return whether an operator is the limit of Laplacians of graphs of neighboring rows."""
+    """Return whether the operator is the limit of graph Laplacians of neighboring rows."""
     return isinstance(operator, Laplacian) and operator.manifold is None and not exponent_of(operator.density)
 
 
 def periods_of_space(operator: Operator) -> tuple[float | None, ...] | None:
-    """Return the period of each column of a periodic manifold, of which None is a column without; None for others."""
+    """Return the period of each column of a periodic manifold, None for aperiodic columns; else None."""
     periods = operator.manifold.periods if isinstance(operator, Laplacian) and operator.manifold is not None else ()
     return periods if any(periods) else None

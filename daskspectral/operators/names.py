@@ -1,4 +1,4 @@
-"""Operators by name, as they are written in the shell: `laplacian`, `transfer:10`, `generator:reversible`."""
+"""Operators by name, as in the shell: `laplacian`, `transfer:10`, `generator:reversible`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from daskspectral.operators.paired import Augmentation, Cross, CrossCovariance, 
 
 @dataclass(frozen=True)
 class NamedOperator:
-    """An operator with a name: its `usage`, the options that it reads, and how it is made of words and options."""
+    """Name of an operator in the shell: its usage, its options and a function that makes it of them."""
 
     usage: str
     make: Callable[..., Operator]
@@ -25,21 +25,34 @@ class NamedOperator:
 
 
 def parse(text: str, **options: Any) -> Operator:
-    """The operator of a name, `name[:word...]` as in `transfer:10:eigen`, and of the options that it reads.
+    """Return the operator of a name `name[:word...]`, such as `transfer:10:eigen`, and of its options.
 
-    Options that are None count as not given: `manifold` (a Manifold) and `density` of laplacian, `lag` of transfer,
-    `diffusion` (a number) of generator, `coefficients` of differential (texts for `parse_coefficients`), `views` (how
-    many) of augmentation. Arrays that the operator reads have the names of its `data_fields`.
-
-    Raises ValueError for a name that is none, with the nearest and the valid ones, for words and options that
-    the operator does not read, and where one is missing.
+    Fields that the operator reads have the names of its `data_fields`.
 
     Parameters
     ----------
     text : str
-        What is decomposed: laplacian, covariance, schroedinger, anisotropic[:factored], tangent, differential[:solver],
-        partial:axis[:solver], generator[:reversible], transfer[:lag[:solver]], cross[:center],
-        crosscovariance, augmentation.
+        Name: laplacian, covariance, schroedinger, anisotropic[:factored], tangent, differential[:solver],
+        partial:axis[:solver], generator[:reversible], transfer[:lag[:solver]], cross[:center], crosscovariance or
+        augmentation.
+    **options
+        Options; None is the same as not given. `manifold` (a Manifold) and `density` of laplacian, `lag` of
+        transfer, `diffusion` (a number) of generator, `coefficients` of differential (texts for
+        `parse_coefficients`), `views` (their number) of augmentation.
+
+    Returns
+    -------
+    Operator
+        The operator.
+
+    Raises
+    ------
+    ValueError
+        If the name is unknown, if words or options do not belong to the operator, or if one is missing.
+
+    See Also
+    --------
+    daskspectral.kernels.parse : Kernel of a name.
 
     Examples
     --------
@@ -52,19 +65,19 @@ def parse(text: str, **options: Any) -> Operator:
     named = NAMES.get(head)
     if named is None or len(words) > named.usage.count(":"):
         usages = ", ".join(known.usage for known in NAMES.values())
-        raise ValueError(f"there is no operator {text!r}{nearest(head, NAMES)}; the operators are {usages}")
+        raise ValueError(f"unknown operator {text!r}{nearest(head, NAMES)}; available: {usages}")
     given = {name: value for name, value in options.items() if value is not None}
     for name in given:
         if name not in named.options:
             readers = " or ".join(other for other, known in NAMES.items() if name in known.options)
-            raise ValueError(f"{name} is for the operator {readers or 'of another kind'}; {head} does not read it")
+            raise ValueError(f"{name} requires the operator {readers or '(none has this option)'}, got {head}")
     return named.make(*words, **given)
 
 
 def parse_coefficients(texts: Iterable[str]) -> dict[Any, float | str]:
-    """Coefficients of a DifferentialOperator from texts `ALPHA:BETA=C`, C a number or the name of a field.
+    """Return coefficients of a DifferentialOperator from texts `ALPHA:BETA=C`, C a number or a field.
 
-    Raises ValueError for other texts, and for a pair given twice.
+    Raises ValueError for other texts and for repeated pairs.
 
     Examples
     --------
@@ -80,11 +93,11 @@ def parse_coefficients(texts: Iterable[str]) -> dict[Any, float | str]:
             equals = ""
         if not equals or not value:
             raise ValueError(
-                "a coefficient is written ALPHA:BETA=C, orders of derivatives of f and g by column, and a number "
-                f"or the name of a field, as in 1,0:1,0=2.0; got {text!r}"
+                "a coefficient must be ALPHA:BETA=C, with the orders of derivatives of f and g by column and a number "
+                f"or the name of a field, as in 1,0:1,0=2.0, got {text!r}"
             )
         if (alpha, beta) in found:
-            raise ValueError(f"the coefficient of {pair} is given twice; add them")
+            raise ValueError(f"the coefficient of {pair} is repeated: pass their sum")
         found[alpha, beta] = _number(value)
     return found
 
@@ -97,11 +110,11 @@ def _number(text: str) -> float | str:
 
 
 def _flagged(name: str, make: Callable[..., Operator], flag: str) -> Callable[..., Operator]:
-    """An operator that takes one word, the name of an argument that it sets to True."""
+    """Return a function that makes an operator with one optional word, an argument that is True."""
 
     def made(word: str | None = None, **options: Any) -> Operator:
         if word not in (None, flag):
-            raise ValueError(f"{name} takes the word {flag} or none, as in {name}:{flag}; got {name}:{word}")
+            raise ValueError(f"the operator must be {name} or {name}:{flag}, got {name}:{word}")
         return make(**{flag: word is not None}, **options)
 
     return made
@@ -111,14 +124,14 @@ def _transfer(word: str | None = None, solver: str = "singular", *, lag: Any = N
     reversible = solver == "reversible"
     options: Any = {"solver": None if reversible else solver, "reversible": reversible}
     if word is not None and lag is not None:
-        raise ValueError(f"the lag is given twice: transfer:{word} and lag={lag}")
+        raise ValueError(f"the lag is specified twice, by transfer:{word} and lag={lag}: omit one")
     given = lag if word is None else tuple(word.split(",")) if "," in word else word
     return Transfer(1 if given is None else given, **options)
 
 
 def _partial(axis: str = "", solver: str = "singular") -> Operator:
     if not axis.isdecimal():
-        raise ValueError(f"partial takes the number of a column, as in partial:0; got {axis!r}")
+        raise ValueError(f"partial requires the number of a column, as in partial:0, got {axis!r}")
     return PartialDerivative(int(axis), solver)
 
 
@@ -142,4 +155,4 @@ NAMES: Mapping[str, NamedOperator] = {
     "crosscovariance": NamedOperator("crosscovariance", CrossCovariance),
     "augmentation": NamedOperator("augmentation", Augmentation, ("views",)),
 }
-"""The operators that have a name. `SymmetricForm` and `BilinearForm`, of a user's own functions, have none."""
+"""Operators by name; `SymmetricForm` and `BilinearForm`, of user-defined functions, are not included."""

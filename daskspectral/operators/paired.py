@@ -1,4 +1,4 @@
-"""Operators between views of one sample: two modalities, the state a lag later, augmentations of one image."""
+"""Operators between views of a sample: two modalities, states a lag apart, augmentations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from daskspectral.validation import check_flag, check_integer
 
 
 def conditional(view: str) -> Form:
-    """E[f(x) g(y)], the form of the conditional expectation of g(y) given x."""
+    """Return E[f(x) g(y)], the form of the conditional expectation of g(y) given x."""
 
     @form
     def conditional(f: Any, g: Any, x: Any) -> Any:
@@ -27,9 +27,9 @@ def conditional(view: str) -> Form:
 
 
 def change(view: str) -> Form:
-    """E[(f(x) - f(y)) (g(x) - g(y))] / 2, which is <f, (1 - K) g> for the transfer operator K of a reversible process.
+    """Return the form E[(f(x) - f(y)) (g(x) - g(y))] / 2.
 
-    The constant's is exactly 0.
+    It is <f, (1 - K) g> for the transfer operator K of a reversible process, and exactly 0 for constants.
     """
 
     @form
@@ -41,10 +41,20 @@ def change(view: str) -> Form:
 
 @dataclass(frozen=True)
 class Cross(Operator):
-    """(L g)(x) = E[g(y) | x] for two views of a sample: CLIP, canonical correlations, VAMP.
+    """Conditional expectation (L g)(x) = E[g(y) | x] between two views: CLIP, CCA, VAMP.
 
-    Left functions are of x, right ones of y. Without centring, constant functions, where both bases hold them, form a
-    pair with singular value 1; `center=True` subtracts the means.
+    Left functions are of x, right functions of y. Without centering, constant functions, if both bases contain them,
+    are a pair with singular value 1.
+
+    Parameters
+    ----------
+    center : bool, default=False
+        Whether the means of the functions are subtracted.
+
+    See Also
+    --------
+    CrossCovariance : Covariances instead of correlations.
+    CCA : Estimator of this operator.
 
     Examples
     --------
@@ -77,12 +87,21 @@ class Cross(Operator):
 
 @dataclass(frozen=True)
 class CrossCovariance(Cross):
-    """cov(f(X), g(Y)) for two views of a sample, relative to the norms of both function spaces (MCA).
+    """Cross-covariance cov(f(X), g(Y)) of two views, relative to the norms of the function spaces (MCA).
 
-    With the kernel `Linear()`, which is the default, functions are projections on unit vectors, and the singular values
-    are their covariances: maximum covariance analysis of two fields, the singular value decomposition of their
-    cross-covariance matrix. The functions that `transform` evaluates have norm 1, and not variance 1. With center=False
-    values are second moments.
+    With the default kernel `Linear()`, functions are projections on unit vectors, and the singular values are their
+    covariances: maximum covariance analysis of two fields, the singular value decomposition of their cross-covariance
+    matrix. The functions that `transform` evaluates have norm 1, not variance 1.
+
+    Parameters
+    ----------
+    center : bool, default=True
+        Whether the means are subtracted; otherwise values are second moments.
+
+    See Also
+    --------
+    Cross : Correlations instead of covariances.
+    Covariance : Covariances within one view (PCA).
 
     Examples
     --------
@@ -101,39 +120,46 @@ class CrossCovariance(Cross):
 
 @dataclass(frozen=True)
 class Transfer(Operator):
-    """(K g)(x_t) = E[g(x_{t + lag}) | x_t], the Koopman operator of trajectories at a lag in rows or in time.
+    """Transfer (Koopman) operator (K g)(x_t) = E[g(x_{t + lag}) | x_t] of trajectories.
 
-    Rows that have times (the coordinate of their dimension, the index of a frame of pandas) are paired by them: a lag
-    of one row is the step between neighboring rows, and a pair of rows that is not so far apart in time, within half a
-    step, is left out. A lag in time, such as "6h", numpy.timedelta64(1, "D") or datetime.timedelta(hours=6), is a whole
-    number of steps of such rows; the fit converts it. Timescales are in rows, which are steps. `dsp.Koopman` is the
-    estimator of this operator.
+    Rows with times (the coordinate of an xarray dimension, the index of a pandas frame) are paired by these: a lag of
+    one row is the step between neighboring rows, and pairs whose distance in time differs by more than half a step are
+    dropped. A lag in time must be a whole number of steps; the fit converts it. Timescales are in rows, which are
+    steps. `dsp.Koopman` is the estimator of this operator.
 
-    solver="singular", the default: singular values, with left functions in L2 of the starts and right functions in L2
-    of the ends of the pairs of rows. solver="eigen": complex eigenvalues of K, by descending modulus. Constant
-    functions have the value 1; `center=True` subtracts the means.
+    With solver="singular" left functions are orthonormal in L2 of the starts and right functions in L2 of the ends of
+    the pairs of rows; with solver="eigen" complex eigenvalues of K descend in modulus. Constant functions have the
+    value 1 unless `center`. With `reversible=True` eigenvalues are real, and 1 - K is solved as the symmetric form E
+    |f(x_t) - f(x_{t + lag})|² / 2 relative to the mean of the Gram matrices of both ends.
 
-    `reversible=True` says that the process in equilibrium is the same backwards in time: eigenvalues are real, and
-    1 - K is solved as the symmetric form E |f(x_t) - f(x_{t + lag})|² / 2 against the mean of the Gram matrices of both
-    ends.
-
-    Of several lags, such as (1, 2, 5), the first is solved, and the same pass sums what follows the same starts at the
-    others, multiples of it, for implied timescales, the Chapman-Kolmogorov test and, by twice the lag of reversible
-    processes, residuals. All lags have the rows that are followed by the longest one, and share their Gram matrices.
-    Trajectories of a list that are no longer than the longest lag are skipped and counted. At a single lag that is no
-    tuple a reversible fit sums twice the lag too, unless more than a tenth of the pairs are of trajectories that are
-    too short for it.
+    Of several lags, such as (1, 2, 5), the first is solved. The same pass sums the forms of the others, multiples of
+    the first, for implied timescales, the Chapman-Kolmogorov test and, by twice the lag of reversible processes,
+    residuals. All lags use the starts that are followed by the longest lag, and have the same Gram matrices.
+    Trajectories that are not longer than the longest lag are skipped and counted. For a single lag that is not a tuple
+    a reversible fit also sums twice the lag, unless more than a tenth of the pairs belong to trajectories that are too
+    short for it.
 
     Parameters
     ----------
-    lag : int, str, numpy.timedelta64 or datetime.timedelta, or a tuple of these
-        Rows, or time, from a state to its future. Several are multiples of the first, which is solved.
+    lag : int, str, timedelta or a tuple of these, default=1
+        Rows, or time such as "6h", numpy.timedelta64(1, "D") or datetime.timedelta(hours=6), from a state to its
+        future. Several lags must be multiples of the first, which is solved.
     solver : {"singular", "eigen"}, optional
-        The values that are computed; not with `reversible`.
-    center : bool
-        Subtract the means.
-    reversible : bool
-        Whether the process in equilibrium is the same backwards in time.
+        Values that are computed, by default "singular"; not with `reversible`.
+    center : bool, default=False
+        Whether the means of the functions are subtracted.
+    reversible : bool, default=False
+        Whether the process in equilibrium is invariant under time reversal.
+
+    Raises
+    ------
+    ValueError
+        If the lag is not positive, or if lags are not multiples of the first.
+
+    See Also
+    --------
+    Koopman : Estimator of this operator.
+    Generator : Generator of a diffusion process, without a lag.
 
     Examples
     --------
@@ -160,7 +186,7 @@ class Transfer(Operator):
         default = "symmetric" if self.reversible else "singular"
         solver = chosen_solver(default if self.solver is None else self.solver, self.form)
         if self.reversible and (solver.two_sided or not solver.needs_symmetry or self.center):
-            raise ValueError("reversible=True has a solver and a constant of its own: leave solver and center out")
+            raise ValueError("reversible=True determines solver and center: omit them")
         object.__setattr__(self, "solver", NonNormal("modulus") if isinstance(solver, NonNormal) else solver)
 
     @property
@@ -177,36 +203,36 @@ class Transfer(Operator):
 
     @property
     def multiples(self) -> tuple[int, ...]:
-        """The lags that are measured, as multiples of the first, from 1 on."""
+        """Measured lags as multiples of the first, ascending from 1."""
         given = multiples_of(self._given)
         tested = self.reversible and self.lag != (self.first_lag,)
         return tuple(sorted({*given, 2} if tested else given))
 
     @property
     def first_lag(self) -> int | str:
-        """The lag that is solved."""
+        """Lag that is solved."""
         return self._given[0]
 
     @property
     def _given(self) -> tuple[int | str, ...]:
-        """The lags as a tuple."""
+        """Lags as a tuple."""
         return self.lag if isinstance(self.lag, tuple) else (self.lag,)
 
     @property
     def lags(self) -> tuple[int, ...]:
-        """The lags that are measured, in rows."""
+        """Measured lags in rows."""
         lag = self.first_lag
         if isinstance(lag, str):
-            raise ValueError(f"the lag is {lag!r}, in time, and becomes rows if the operator is fitted to rows")
+            raise ValueError(f"the lag {lag!r} is in time: fit the operator to convert it to rows")
         return tuple(m * lag for m in self.multiples)
 
     @property
     def briefer(self) -> Operator | None:
-        """The operator without lags that are measured only if trajectories are long enough; None without such lags."""
+        """Operator without the optional lags, which require long trajectories; None without these."""
         return replace(self, lag=(self.lag,)) if self.reversible and self.lag != self._given else None
 
     def in_rows(self, first: int) -> Transfer:
-        """Return the operator with lags in rows, if its first lag has so many."""
+        """Return the operator with lags in rows, the first of which is `first`."""
         lags = tuple(m * first for m in multiples_of(self._given))
         return replace(self, lag=lags if self.lag == self._given else first)
 
@@ -214,7 +240,7 @@ class Transfer(Operator):
     def shifts(self) -> dict[str, int]:
         """Rows from `x` to each other view of a trajectory at which functions are evaluated."""
         shifts = dict(zip(self.views[1:], self.lags, strict=True))
-        return {**shifts, "later": 2 * self.lags[0]} if self._goes_on else shifts
+        return {**shifts, "later": 2 * self.lags[0]} if self._tests_twice_the_lag else shifts
 
     @property
     def views(self) -> tuple[str, ...]:
@@ -224,36 +250,36 @@ class Transfer(Operator):
         if not isinstance(measured, Transfer):
             return False
         first = measured.first_lag
-        own = self.in_rows(first) if isinstance(self.first_lag, str) and isinstance(first, int) else self
-        return measured in (own, own.briefer)
+        converted = self.in_rows(first) if isinstance(self.first_lag, str) and isinstance(first, int) else self
+        return measured in (converted, converted.briefer)
 
     @property
     def forms(self) -> dict[str, Form]:
         ends = {} if self.solver.two_sided else {"future_gram": gram_at("future")}
         if self.reversible:
             ends = {"followed": followed, "end_gram": gram_at("future")}
-        elif self._goes_on:
+        elif self._tests_twice_the_lag:
             ends["later"] = later
         return super().forms | ends | {f"form_{m}": self._form_at(f"future_{m}") for m in self.multiples[1:]}
 
     right_view = "future"
 
     @property
-    def _goes_on(self) -> bool:
-        """Whether eigenvalues, which no further lag tests, are tested at twice the lag within each batch."""
+    def _tests_twice_the_lag(self) -> bool:
+        """Whether eigenvalues of a single lag are tested at twice the lag within each batch."""
         return not (self.solver.two_sided or self.reversible or self.multiples[1:])
 
     @property
     def derived(self) -> Mapping[str, DerivedField]:
-        if not (self.reversible or self._goes_on):
+        if not (self.reversible or self._tests_twice_the_lag):
             return {}
         return {"later": DerivedField(("x",)), "follows": DerivedField(("x",)), TESTED: DerivedField()}
 
     def prepared(self, fields: Mapping[str, Any], scale: Any, columns: Any) -> Mapping[str, Any]:
-        if not self._goes_on or "future" not in fields:
+        if not self._tests_twice_the_lag or "future" not in fields:
             return fields
         x, future = fields["x"], fields["future"]
-        lag = min(self.lags[0], len(x))  # the row that ends a pair and begins another is one row
+        lag = min(self.lags[0], len(x))  # a row that ends a pair and starts another
         follows = np.zeros(len(x))
         follows[: len(x) - lag] = (x[lag:] == future[: len(x) - lag]).all(axis=1)
         follows *= fields[TESTED]
@@ -271,46 +297,56 @@ class Transfer(Operator):
 
     @property
     def validation_operator(self) -> Operator:
-        return Transfer(self.first_lag, center=True)  # the constant is known, and few rows disturb its norm
+        return Transfer(self.first_lag, center=True)  # the constant is exact, and few rows would perturb its norm
 
     def _form_at(self, view: str) -> Form:
         return change(view) if self.reversible else conditional(view)
 
 
 def of_trajectories(operator: Operator) -> TypeGuard[Transfer]:
-    """Return whether an operator relates the rows of trajectories at a lag."""
+    """Return whether the operator relates rows of trajectories at a lag."""
     return isinstance(operator, Transfer)
 
 
 def scoring_operator(operator: Operator) -> Operator:
-    """Return the operator whose forms score functions on new rows; of transfer operators that of singular values."""
+    """Return the operator that scores functions on new rows, for transfer operators by singular values."""
     return Transfer(operator.first_lag, center=operator.center) if of_trajectories(operator) else operator
 
 
 @form
 def both_ends(f: Any, g: Any, x: Any) -> Any:
-    """The mean of the inner products of the starts and of the ends of pairs of rows."""
+    """Return the mean inner product of the starts and of the ends of pairs of rows."""
     return 0.5 * inner(f, g) + 0.5 * inner(at(f, x.future), at(g, x.future))
 
 
 @form
 def followed(f: Any, g: Any, x: Any) -> Any:
-    """E[f(x) g(y)] over the pairs that are tested, symmetric in the equilibrium of a reversible process."""
+    """Return E[f(x) g(y)] over the tested pairs, symmetric in the equilibrium of a reversible process."""
     return inner(f, at(g, x.future), weight=x.tested)
 
 
 @form
 def later(f: Any, g: Any, x: Any) -> Any:
-    """E[f(x) g(z)] over the pairs that are tested and whose end x + lag begins another, which ends in z."""
+    """Return E[f(x) g(z)] over the tested pairs whose end x + lag starts another pair, which ends in z."""
     return inner(f, at(g, x.later), weight=x.follows)
 
 
 @dataclass(frozen=True, init=False)
 class Augmentation(Operator):
-    """E |f(xi) - f(xi')|² over pairs of views of a sample, relative to the Gram matrix of all views (equation (20)).
+    """Mean squared difference E |f(xi) - f(xi')|² between views of a row (equation (20)).
 
-    `views` is the number of augmented versions of each row (x, x1, x2, ...), or their names. `fit((x, x1, ...))` takes
-    an array (n, d) for each.
+    Values are relative to the Gram matrix of all views.
+
+    Parameters
+    ----------
+    views : int or sequence of str, default=2
+        Number of augmented versions of each row (x, x1, x2, ...), or their names. `fit((x, x1, ...))` requires an
+        array (n, d) for each.
+
+    See Also
+    --------
+    TangentPropagation : Its limit for infinitesimal changes.
+    Cross : Conditional expectation between two views.
 
     Examples
     --------
@@ -327,7 +363,7 @@ class Augmentation(Operator):
         else:
             names = tuple(views)
         if len(names) < 2 or names[0] != "x" or len({*names} - RESERVED) < len(names):
-            expected = f"two or more different names, the first 'x', and not {' or '.join(sorted(RESERVED))}"
+            expected = f"two or more distinct names, the first 'x', none of them {' or '.join(sorted(RESERVED))}"
             raise ParameterError("views", expected, names)
         object.__setattr__(self, "views", names)
 

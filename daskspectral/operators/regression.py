@@ -1,4 +1,4 @@
-"""The normal equations of regression on values and gradients, which Hermite regression measures."""
+"""Normal equations of regression on values and gradients (Hermite regression)."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ from daskspectral.operators.weights import row_weights
 
 @form
 def values_and_gradients(f: Any, g: Any, x: Any) -> Any:
-    """<Df, Dg> for Df = (f, grad f), section 7.2."""
+    """Return <Df, Dg> for Df = (f, ∇f), section 7.2."""
     return inner(f, g) + inner(grad(f), grad(g))
 
 
 @functional
 def products(f: Any, x: Any) -> Any:
-    """<f, y>, one column for each target."""
+    """Return <f, y>, one column for each target."""
     return inner(f, x.y)
 
 
 def slopes(target: int) -> Functional:
-    """<grad f, t> for the gradients of one target."""
+    """Return the functional <∇f, t> for the gradients of one target."""
 
     @functional
     def slopes(f: Any, x: Any) -> Any:
@@ -49,20 +49,20 @@ def slopes(target: int) -> Functional:
 
 
 def side_by_side(sums: dict[str, Array]) -> dict[str, Array]:
-    """Return the sums with the slopes of all targets, if there are, as the columns of one matrix (p, m)."""
+    """Return the sums, with the slopes of all targets as the columns of one matrix (p, m)."""
     found = [sums.pop(name) for name in [*sums] if name.startswith("slopes ")]
     return sums | ({"slopes": np.column_stack(found)} if found else {})
 
 
 @dataclass(frozen=True)
 class Regression(Operator):
-    """D* D of regression with Df = f, or (f, ∇f) with `gradients`, or ∇f alone without `values`.
+    """Normal operator D* D of regression with Df = f, (f, ∇f) with `gradients`, or ∇f without `values`.
 
-    `targets` is the number m of targets, None for one that is given as a vector. Values and gradients are measured
-    apart, so that their weights can be chosen afterwards. Fields: `y` (n, m) and `gradients` (n, m, d), of which the
-    part tangent to the `manifold` counts, where one is given, and nothing along an interval beyond its ends.
-    Of the values the `origin` (m,) is subtracted, 0 where it is empty, and they and the gradients are divided by the
-    `unit`: both keep digits, and change no solution. With an `intercept` the means of the functions are measured too.
+    `targets` is the number m of targets, or None for one target that is a vector. Values and gradients are summed
+    separately, so that their weights can be chosen afterwards. Fields: `y` (n, m) and `gradients` (n, m, d), projected
+    on the tangents of the `manifold` if there is one, and 0 along an interval beyond its ends. The `origin` (m,), 0 if
+    empty, is subtracted from the values, and values and gradients are divided by the `unit`: both preserve digits and
+    do not change solutions. With an `intercept` the means of the functions are summed too.
     """
 
     expects: ClassVar = {"manifold": Manifold}
@@ -96,18 +96,18 @@ class Regression(Operator):
         first |= {"first": first_moment} if self.intercept else {}
         return first | {f"slopes {j}": slopes(j) for j in range(count)}
 
-    has_patterns = annihilates_constants = False  # there is an intercept
+    has_patterns = annihilates_constants = False  # constants are the intercept
 
     counts = frozenset({"observed", "weight_squares"})
 
     def numbers(self, gradient_weight: float) -> tuple[bool, bool]:
-        """Whether values count, and whether gradients do at this weight against a value."""
+        """Return whether values are used, and whether gradients are at this weight relative to a value."""
         return self.values, self.gradients and (not self.values or gradient_weight > 0)
 
     def prepared(self, fields: Mapping[str, Array], scale: Array | None, columns: Any) -> Mapping[str, Array]:
-        """Targets (c, m), and gradients (c, m, d) brought from the raw columns of X to its scaled ones (chain rule).
+        """Return targets (c, m) and gradients (c, m, d), scaled as the columns of X (chain rule).
 
-        Gradients lose their part along the normals of the manifold.
+        The normal component of gradients is removed.
         """
         found = {name: values for name, values in fields.items() if name not in ("y", "gradients")}
         if self.values:
@@ -121,21 +121,21 @@ class Regression(Operator):
         return found
 
     def statistics(self, fields: Mapping[str, Array]) -> dict[str, Array]:
-        """Sums and squares (m,) of values, squares of gradients and of weights, and the rows of positive weight."""
+        """Return sums and squares (m,) of values, squares of gradients and weights, and rows of positive weight."""
         w = row_weights(fields)
         found = super().statistics(fields) | {"observed": np.array([np.count_nonzero(w)], dtype=float)}
         if self.values:
             y = fields["y"]
-            with np.errstate(over="ignore"):  # infinity is refused later
+            with np.errstate(over="ignore"):  # infinity is rejected later
                 found |= {"value_sums": w @ y, "value_squares": w @ y**2}
         if "gradients" in fields:
             found["slope_squares"] = np.einsum("k,kjd,kjd->j", w, fields["gradients"], fields["gradients"])
         return found
 
     def _tangential(self, x: Array, t: Array) -> Array:
-        """Vectors t (c, m, d) at x (c, d) without their part along the normals of the manifold.
+        """Return vectors t (c, m, d) at x (c, d) without their normal component.
 
-        Beyond the end of an interval functions are constant along it, and so is what gradients tell of them.
+        Beyond the ends of an interval functions are constant along it, and their gradients are 0.
         """
         if self.manifold is None:
             return t

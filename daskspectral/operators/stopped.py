@@ -1,4 +1,4 @@
-"""Stopped processes: the operator whose equation committors and mean first passage times solve."""
+"""Operator of stopped processes, of committors and mean first passage times."""
 
 from __future__ import annotations
 
@@ -18,35 +18,36 @@ Array = NDArray[np.floating[Any]]
 
 @form
 def leaving(f: Any, g: Any, x: Any) -> Any:
-    """E[f(x) (g(x) - g(y))], where x, and for g(y) also y, is in neither set."""
+    """Return E[f(x) (g(x) - g(y))], restricted to x, and for g(y) also y, in neither set."""
     return inner(x.outcome[0] * f, g) - inner(x.outcome[1] * f, at(g, x.stopped))
 
 
 @form
 def outside(f: Any, g: Any, x: Any) -> Any:
-    """E[f(x) g(x)] over rows in neither set."""
+    """Return E[f(x) g(x)] over rows in neither set."""
     return inner(x.outcome[0] * f, g)
 
 
 @functional
 def arrivals(f: Any, x: Any) -> Any:
-    """E[f(x)] over rows that stop in b."""
+    """Return E[f(x)] over rows that stop in b."""
     return inner(x.outcome[2] * f, 1.0)
 
 
 @functional
 def elapsed(f: Any, x: Any) -> Any:
-    """E[f(x) t] for the rows t until x stops, or the lag has passed."""
+    """Return E[f(x) t] for the number t of rows until x stops or the lag has passed."""
     return inner(x.outcome[3] * f, 1.0)
 
 
 @dataclass(frozen=True)
 class Stopped(Operator):
-    """1 - S for (S g)(x) = E[g(y); y in neither set | x], y being where x is a lag later, or in a or b before that.
+    """Operator 1 - S of a process that stops in the sets a and b, (S g)(x) = E[g(y); y in neither set | x].
 
-    Both functions are restricted to rows outside of the sets. The field `outcome` (n, 6) says of each row whether it is
-    outside, whether it is not stopped, whether it stops in b, after how many rows that is or the lag has passed, and
-    whether it is in a, and in b; `stopped` (n, d) are the rows y.
+    y is the state after the lag, or the first one in a or b before that. Both functions are restricted to rows in
+    neither set. The field `outcome` (n, 6) contains for each row whether it is in neither set, whether it is not
+    stopped, whether it stops in b, the number of rows until it stops or the lag has passed, and whether it is in a, and
+    in b; `stopped` (n, d) are the rows y.
     """
 
     name = "stopped"

@@ -1,4 +1,4 @@
-"""Sample weights of any scale: sums of their squares, and the effective number of rows (Kish)."""
+"""Sample weights of any scale: sums of squares and the effective number of rows (Kish)."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ LEAST_TOTAL = 1e-305
 
 
 def banded_squares(weights: Array | int) -> Array:
-    """The sum of the squared weights (c,) in three parts (3,), which add over rows like any sum; of c weights of 1.
+    """Return the sum of squared weights (c,) in three bands (3,), additive over rows.
 
-    Weights below 2^-300 are multiplied by 2^600 first, and weights above 2^300 by 2^-600.
+    Weights below 2^-300 are multiplied by 2^600 first, and weights above 2^300 by 2^-600. An int c means c weights of
+    1.
     """
     if isinstance(weights, int):
         return np.array([0.0, weights, 0.0])
@@ -28,22 +29,22 @@ def banded_squares(weights: Array | int) -> Array:
 
 
 def check_total(weight: float) -> None:
-    """Raise ValueError unless the sum of weights is positive, finite and far enough from 0 for products with it."""
+    """Raise ValueError if the sum of weights is not positive, not finite or too small for products."""
     if not weight > 0:
-        raise ValueError(f"the total sample weight is {weight:g}; some row needs a weight above zero")
+        raise ValueError(f"the total sample weight must be positive, got {weight:g}")
     if not math.isfinite(weight):
-        raise ValueError("the sample weights sum to infinity; give them in another unit")
+        raise ValueError("the sum of the sample weights overflows: scale them down")
     if weight < LEAST_TOTAL:
-        raise ValueError(f"the sample weights sum to {weight:g}, where sums lose digits; give them in another unit")
+        raise ValueError(f"the sum of the sample weights, {weight:g}, is too small for accurate sums: scale them up")
 
 
 def row_weights(fields: Mapping[str, Array]) -> Array:
-    """The sample weights (c,) of a batch, 1 where none were given."""
+    """Return the sample weights (c,) of a batch, by default 1."""
     return np.asarray(fields["weight"], dtype=float) if "weight" in fields else np.ones(len(fields["x"]))
 
 
 def effective_rows(total: float, squares: Array) -> float:
-    """Kish's effective number of rows, sum(w)^2 / sum(w^2), of weights of this sum and `banded_squares`."""
+    """Return Kish's effective number of rows, sum(w)² / sum(w²), from `banded_squares`."""
     mantissa, exponent = math.frexp(total)
     scaled = sum(math.ldexp(s, -2 * (int(k) + exponent)) for s, k in zip(squares.tolist(), SHIFTS, strict=True))
     return mantissa**2 / scaled if scaled else 0.0
