@@ -1,4 +1,4 @@
-"""Rows: what is read, and how, as one value that every method of an estimator takes."""
+"""Rows of data with the options for reading them."""
 
 from __future__ import annotations
 
@@ -18,64 +18,78 @@ Array = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of data with how they are read; data alone are read by the defaults.
+    """Rows of data with the options for reading them.
 
-    `fit`, `update`, `transform`, `predict`, `score` and `plan` of every estimator take it in place of an array. What a
-    fit learns of it, the columns, their scaling and the layout of labels, is kept with the model, and applied to the
-    rows that come later. `DiffusionMap`, `KernelEmbedding` and the invariant estimators take all columns as they are.
+    Estimators accept it wherever they accept an array, in `fit`, `update`, `transform`, `predict`, `score` and `plan`.
+    The columns, their scaling and the layout of labels are stored with the fitted model and applied to rows of later
+    calls. `DiffusionMap`, `KernelEmbedding` and the invariant estimators use all columns unchanged.
 
-    Columns with names (of frames, Parquet and CSV files, xarray objects, zarr arrays with an attribute "columns") are
-    matched by name between any two of these, in any order: further columns are ignored, and missing ones are a
-    ValueError that names them. Columns without names are matched by position.
+    Named columns (of data frames, Parquet and CSV files, xarray objects, zarr arrays with an attribute "columns") are
+    matched by name, in any order: additional columns are ignored, and missing ones raise a ValueError that names them.
+    Columns without names are matched by position.
 
     Parameters
     ----------
-    data
-        A numpy (also memory-mapped), dask, zarr or xarray array (n, d), a sparse matrix of scipy, a data frame of
-        numbers (pandas, polars, Arrow), the path or URL of a zarr array, or the path of a .npy file; a tuple of them,
-        row by row, for an operator between views; for Transfer one trajectory, or a list of several. It may have
-        labels: an xarray DataArray of any dimensions or Dataset, a zarr group, NetCDF files (a path, or a pattern with
-        * or a list, which their coordinates put in order), Parquet or CSV files, which are read lazily.
+    data : array-like of shape (n, d), path, URL, list or tuple
+        A numpy (also memory-mapped), dask, zarr or xarray array, a sparse matrix of scipy, a data frame of numbers
+        (pandas, polars, Arrow), the path or URL of a zarr array, or the path of a .npy file; a tuple of these,
+        aligned by row, for an operator between views; for Transfer one trajectory or a list of several. Labeled
+        data are an xarray DataArray of any dimensions, a Dataset, a zarr group, NetCDF files (a path, a pattern
+        with * or a list, ordered by their coordinates), and Parquet or CSV files, which are read lazily.
     columns : sequence of int or str, optional
-        Columns to use, of X and of views in its space; all by default. Names select columns of any data
-        that have some, as X[["a", "b"]] does of a frame: the model knows only these. Numbers keep the others, which may
-        then hold text in a table; of a field with on_invalid="skip" they count the columns without empty ones (land).
-    standardize : bool
-        Bring each column to mean 0 and standard deviation 1, in one more pass of the fit. Derivatives, and so the
-        Laplacian, are then in standardized units; operators tied to the units of X, for instance by a potential, are
-        refused. Anomalies are taken before.
+        Columns to use, of X and of views in its space; by default all. Names select columns of any named data, as
+        X[["a", "b"]] of a frame: the model then contains only these. With numbers the other columns must be
+        present, but may contain text in a table; for a field with on_invalid="skip" the numbers do not count empty
+        columns (land).
+    standardize : bool, default=False
+        Scale each column to mean 0 and standard deviation 1, in an additional pass of the fit, after anomalies.
+        Derivatives, and therefore the Laplacian, are then in standardized units; operators that depend on the units
+        of X, such as by a potential, raise an error.
     sample_dims : str or sequence of str, optional
-        Dimensions of labeled data whose entries are rows; the first one by default. All others are stacked to columns,
-        variable by variable. Examples are ("time",) and ("time", "lat", "lon").
+        Dimensions of labeled data that are rows, such as ("time",) or ("time", "lat", "lon"); by default the first
+        one. All others are stacked to columns, variable by variable.
     latitude : str, optional
-        Coordinate in degrees of the columns or rows of labeled data, by whose cosine they are weighted. Columns are
-        multiplied by the square root of the cosine, after `standardize`, and functions with periods or units of X are
-        refused; of rows, the cosine is a sample weight.
+        Coordinate in degrees of the columns or rows of labeled data, for weights by its cosine. Columns are
+        multiplied by the square root of the cosine, after `standardize`, and functions with periods or units of X
+        raise an error; for rows, the cosine is a sample weight.
     anomaly : {"month", "season", "dayofyear", "hour"}, optional
-        Subtract the means of columns over all rows of the same month, season, day of the year or hour. Rows of labeled
-        data need times for it, numpy's or those of any calendar (cftime). The means are weighted, and computed in one
-        more pass of the fit; members of an ensemble, sample_dims=("member", "time"), share them. The means are kept
-        with the model, and subtracted from rows at any times, for a day 366 that the fit had not those of day 365;
-        patterns and `inverse_transform` are of anomalies. All rows tell of them, those that are held out too.
+        Subtract the mean of each column over all rows of the same month, season, day of the year or hour. Rows must
+        be labeled data with times, of numpy or any calendar (cftime). The means are weighted and computed in an
+        additional pass of the fit; members of an ensemble, sample_dims=("member", "time"), have the same means.
+        They are stored with the model and subtracted from rows at any times; day 366, if it is not in the fit, has
+        the mean of day 365. Patterns and `inverse_transform` are anomalies. All rows contribute to the means,
+        validation rows included.
     detrend : int, optional
-        Subtract a polynomial in time of this degree too. It is fitted together with the means, so that neither takes
-        what belongs to the other; without `anomaly` it is that of least squares alone.
-    fields : mapping of str to arrays, optional
-        The further arrays that an operator reads, by name, with a row for each row of the data: {"potential": v};
-        labelled ones are brought to its rows.
-    on_invalid : {"raise", "skip", "pairwise"}
-        Rows with NaN or infinity raise an error, are left out (NaN in results), or are used in part. The error is
-        InvalidRowError for the lowest one; rows that are left out of a fit are counted. Of data with labels, columns
-        that are NaN in all rows (land) are then left out first, and NaN in what has the layout of the data; where the
-        first rows have such columns, the data are read once more to find them. With "pairwise", for `Covariance` and
-        `Cross` with linear functions, a row is left out only where nothing of it is present: each covariance is that of
-        the rows in which both columns are (pairwise-complete observations, `help(daskspectral.moments.pairwise)`), and
-        `transform` fits the functions to the entries that are present by least squares.
-    allow_missing : bool
-        Read missing chunks of a zarr array as fill values, not as an OSError.
+        Degree of a polynomial in time that is subtracted too. It is fitted jointly with the means; without
+        `anomaly` it is fitted by ordinary least squares.
+    fields : mapping of str to array-like of shape (n, ...), optional
+        Additional arrays of the operator by name, such as {"potential": v}, with one row for each row of the data;
+        labeled arrays are aligned with its rows.
+    on_invalid : {"raise", "skip", "pairwise"}, default="raise"
+        Treatment of rows with NaN or infinity: an InvalidRowError for the first one, skip (NaN in results), or use
+        in part. A fit counts skipped rows. For labeled data, columns that are NaN in all rows (land) are dropped
+        first, and are NaN in results with the layout of the data; if the first rows have such columns, the data are
+        read once more to find all. "pairwise" is for `Covariance` and `Cross` with linear functions and skips a row
+        only if no entry is valid: each covariance is computed from the rows in which both columns are valid
+        (pairwise-complete observations, `help(daskspectral.moments.pairwise)`), and `transform` fits the functions
+        to the valid entries by least squares.
+    allow_missing : bool, default=False
+        Whether missing chunks of a zarr array are read as fill values; otherwise they raise an OSError.
     storage_options : mapping, optional
-        fsspec's options for all URLs of the call, such as {"endpoint_url": ...} or {"anon": True}. They are written to
-        no file, model or log.
+        Options of fsspec for all URLs of the call, such as {"endpoint_url": ...} or {"anon": True}. They are never
+        written to files, models or logs.
+
+    Raises
+    ------
+    TypeError
+        If `data` is a Rows, or `fields` is not a mapping.
+    ValueError
+        If an option is invalid, or if `fields` are combined with on_invalid="pairwise".
+
+    See Also
+    --------
+    SpectralDecomposition : Estimator that accepts rows.
+    daskspectral.model_selection : Searches over rows.
 
     Examples
     --------
@@ -104,9 +118,9 @@ class Rows:
 
     def __post_init__(self) -> None:
         if isinstance(self.data, Rows):
-            raise TypeError("Rows(...) takes data, and was given Rows: set what is to differ with dataclasses.replace")
+            raise TypeError("data must not be Rows: change options with dataclasses.replace")
         columns: Any = self.columns
-        if hasattr(columns, "tolist"):  # an index or a series of pandas, an array
+        if hasattr(columns, "tolist"):  # index or series of pandas, array
             object.__setattr__(self, "columns", columns.tolist())
         for name, allowed in {
             "standardize": (False, True),
@@ -123,18 +137,18 @@ class Rows:
 
     @classmethod
     def of(cls, data: Any) -> Rows:
-        """Rows as they are, and other data with the defaults."""
+        """Return data as Rows with default options, or the Rows themselves."""
         return data if isinstance(data, Rows) else Rows(data)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """That of one array or data frame, of a list its length. Raises TypeError for data without rows by number."""
+        """Shape of one array or data frame, length of a list; TypeError if rows have no numbers."""
         dim = self._dim
         found = _shape(self.data) if dim is None else (self.data.sizes[dim],)
         if not found:
             kind = type(self.data).__name__
             raise TypeError(
-                f"scikit-learn takes rows of one array or frame, got {kind}: help(daskspectral.model_selection)"
+                f"scikit-learn requires rows of one array or frame, got {kind}: see help(daskspectral.model_selection)"
             )
         return found
 
@@ -142,23 +156,23 @@ class Rows:
         return self.shape[0]
 
     def __getitem__(self, rows: Any) -> Rows:
-        """Some of the rows, with their fields, as scikit-learn's searches take them.
+        """Return some of the rows with their fields, as in searches of scikit-learn.
 
-        Raises TypeError where rows cannot be taken by number, ValueError where fields have another number of them.
+        Raises TypeError if rows cannot be indexed by number, and ValueError if fields have a different number of rows.
         """
         rows = rows[0] if isinstance(rows, tuple) else rows
         take = importlib.import_module("sklearn.utils")._safe_indexing
         rows = np.arange(len(self))[rows]
         for name, value in (self.fields or {}).items():
             if _shape(value)[:1] != (len(self),):
-                raise ValueError(f"the field {name} has the shape {_shape(value)}, and X has {len(self)} rows")
+                raise ValueError(f"the field {name} must have {len(self)} rows, as X, got the shape {_shape(value)}")
         fields = None if self.fields is None else {name: take(value, rows) for name, value in self.fields.items()}
         dim = self._dim
         return replace(self, data=take(self.data, rows) if dim is None else self.data.isel({dim: rows}), fields=fields)
 
     @property
     def _dim(self) -> Any:
-        """The dimension of the rows of labelled data; None for other data. Raises TypeError for several."""
+        """Dimension of the rows of labeled data, None for other data; TypeError if there are several."""
         if self.sample_dims is None or not isinstance(self.data, loaded("xarray.DataArray", "xarray.Dataset")):
             return None
         dims = [self.sample_dims] if isinstance(self.sample_dims, str) else list(self.sample_dims)
@@ -171,7 +185,7 @@ class Rows:
 class OpenedRows(Rows):
     """Rows of opened data without labels, with the `names` of their columns.
 
-    The columns of each side were multiplied by factors (d,), if the side has some.
+    The columns of each side are multiplied by its factors (d,), if there are any.
     """
 
     names: Callable[[], Sequence[str]] = tuple
@@ -180,5 +194,5 @@ class OpenedRows(Rows):
 
 
 def _shape(value: Any) -> tuple[int, ...]:
-    """The shape of rows that can be taken by number, of a list its length, () of others."""
+    """Return the shape of rows that can be indexed by number, the length of a list, and () for others."""
     return tuple(getattr(value, "shape", (len(value),) if isinstance(value, list) else ()))
