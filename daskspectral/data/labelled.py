@@ -525,9 +525,10 @@ def _check_columns(arrays: list[xr.DataArray], samples: tuple[Hashable, ...], wh
             if dim in samples:
                 continue
             if dim in array.coords and array.coords[dim].dtype.kind == "M":
+                several = f", sample_dims={(*samples, dim)} for members of an ensemble"
                 raise ValueError(
-                    f"{what} has times along {dim!r}, which is not among the rows. Give sample_dims=({dim!r},), or "
-                    f"{what}.drop_vars({dim!r}) if columns are meant"
+                    f"{what} has times along {dim!r}, which is not among the rows. Give sample_dims=({dim!r},)"
+                    f"{several}, or {what}.drop_vars({dim!r}) if columns are meant"
                 )
             if not array.sizes[dim]:
                 raise ValueError(f"{what} is empty: its dimension {dim!r} has the size 0")

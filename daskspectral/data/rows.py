@@ -47,7 +47,8 @@ class Rows:
         of X, such as by a potential, raise an error.
     sample_dims : str or sequence of str, optional
         Dimensions of labeled data that are rows, such as ("time",) or ("time", "lat", "lon"); by default the first
-        one. All others are stacked to columns, variable by variable.
+        one. All others are stacked to columns, variable by variable. With ("member", "time"), lags, neighbors in time
+        and contiguous folds stay within each member of an ensemble, and scores have both dimensions.
     latitude : str, optional
         Coordinate in degrees of the columns or rows of labeled data, for weights by its cosine. Columns are
         multiplied by the square root of the cosine, after `standardize`, and functions with periods or units of X

@@ -20,6 +20,7 @@ from daskspectral.data.readers import ArrayReader, DaskReader, JoinedReader, Rea
 from daskspectral.data.rows import OpenedRows, Rows
 from daskspectral.data.times import Clock, RowTimes, runs
 from daskspectral.errors import column_name
+from daskspectral.moments.autocovariance import ONE_SERIES, Series
 from daskspectral.operators.base import check_given
 from daskspectral.operators.paired import of_trajectories
 from daskspectral.registry import Registered
@@ -134,12 +135,13 @@ class Pairs:
 class Lagged:
     """Where pairs (x, future) of rows `lag` apart come from: those of each trajectory, one after another.
 
-    `longest` is the longest lag of all views.
+    `longest` is the longest lag of all views, and `series` the order of the pairs of a single array in time.
     """
 
     lag: int
     longest: int
     trajectories: tuple[Pairs, ...]
+    series: Series = ONE_SERIES
 
     @property
     def short(self) -> int:
@@ -197,6 +199,14 @@ class Source:
     def in_time(self) -> bool:
         """Whether rows follow one another in time: those of trajectories, and rows that have times."""
         return self.lagged is not None or in_order(self.readers["x"].times)
+
+    @property
+    def series(self) -> Series:
+        """How rows follow one another in time, within each member of an ensemble."""
+        times = self.readers["x"].times
+        if self.lagged is not None:
+            return self.lagged.series
+        return ONE_SERIES if times is None or times.values is None else times.series_of(len(times.values))
 
     @property
     def edges(self) -> Array:
@@ -394,7 +404,10 @@ def open_trajectories(
 
     readers = {"x": joined("x"), **{view: joined("x", view) for view in shifts}}
     readers |= {name: joined(name) for name in given if name != "x"}
-    lagged = Lagged(lag, longest, tuple(pairs))
+    times, series = points[0].times, ONE_SERIES
+    if clock is not None and times is not None and not several:
+        series = times.series_of(pairs[0].count // (times.before * times.behind))
+    lagged = Lagged(lag, longest, tuple(pairs), series)
     return _source(readers, rows, views=tuple(shifts), lagged=lagged, progress=progress)
 
 
@@ -460,23 +473,23 @@ def _check_clock(clock: Clock, pairs: Sequence[Pairs], longest: int, several: bo
 
 
 def check_even(source: Source, why: str) -> None:
-    """Raise ValueError unless the rows of X follow each other by one step of their times, if they have some.
+    """Raise ValueError unless the times of the rows of X, if they have some, follow each other by one step.
 
     The message begins with `why` it is so.
     """
     times = source.readers["x"].times
     if times is None:
         return
-    if times.before * times.behind > 1 or times.values is None:
-        raise ValueError(f"{why}, and X has rows along several dimensions. Give sample_dims='time'")
+    if times.values is None:
+        raise ValueError(f"{why}, and X has rows along {times.label}, none of which is 'time'. Give sample_dims='time'")
     row = Clock.of([times], ["X"]).gap(0)
     if row is not None:
         raise ValueError(f"{why} without gaps, and {times.label!r} has one at row {row} of X. Give a part without")
 
 
 def in_order(times: RowTimes | None) -> bool:
-    """Return whether rows follow each other in times of a clock."""
-    return times is not None and times.of_clock and times.before == 1
+    """Return whether rows have times of a clock, and so follow one another."""
+    return times is not None and times.of_clock
 
 
 LABELED = ("zarr.Array", "zarr.Group", "xarray.DataArray", "xarray.Dataset")

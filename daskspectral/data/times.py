@@ -13,6 +13,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from daskspectral.moments.autocovariance import Series
+
 Array = NDArray[Any]
 TICK = np.timedelta64(1, "us")
 CALENDAR = 28 * np.timedelta64(1, "D") / TICK  # steps from here on are counted in calendar months
@@ -84,6 +86,10 @@ class RowTimes:
             return own
         values = own.values.reshape(copies, length, inner)[0, :, 0]
         return cls(own.label, values, ticks[0, :, 0], before * copies, inner * behind)
+
+    def series_of(self, count: int) -> Series:
+        """Return the order of rows in time, `count` of them along that dimension."""
+        return Series(self.behind, count * self.behind if self.before > 1 else None)
 
     @property
     def of_clock(self) -> bool:

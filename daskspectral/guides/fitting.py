@@ -69,6 +69,7 @@ routing. `help(dsp.model_selection)` explains how to hold out blocks of a trajec
     Rows(x, on_invalid="skip")                      omit masked rows and rows with NaN or infinity; land first
     Rows(x, on_invalid="pairwise")                  EOF and CCA: covariances of the values that are present
     Rows(field, sample_dims=("time",))              rows are times, columns are all other dimensions
+    Rows(field, sample_dims=("member", "time"))     an ensemble; no lag or fold crosses members
     Rows(field, latitude="lat")                     weights by the cosine of the latitude
     Rows(field, anomaly="month", detrend=1)         subtract seasons and a trend, saved with the model
     Rows(x, fields={"potential": v})                further arrays that the operator needs, row by row

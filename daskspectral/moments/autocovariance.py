@@ -31,6 +31,31 @@ def share_of_pairs(rows: int) -> float:
     return min(1.0, ENOUGH / max(rows, 1))
 
 
+@dataclass(frozen=True)
+class Series:
+    """The order of rows in time: those `stride` apart follow one another, within series of `length` rows.
+
+    All rows are one series if no length is given. Members of an ensemble are a series each.
+    """
+
+    stride: int = 1
+    length: int | None = None
+
+    def neighbors(self, numbers: NDArray[np.int64]) -> tuple[Any, Any]:
+        """Return the places, among rows with these ascending numbers, of those that are followed and that follow."""
+        wanted = numbers + self.stride
+        places = np.searchsorted(numbers, wanted)
+        there = numbers[np.minimum(places, len(numbers) - 1)] == wanted
+        if self.length is not None:
+            there &= numbers % self.length < self.length - self.stride
+        if there[:-1].all() and self.stride == 1:
+            return slice(None, -1), slice(1, None)
+        return np.flatnonzero(there), places[there]
+
+
+ONE_SERIES = Series()
+
+
 @dataclass(frozen=True, eq=False)
 class Autocovariance(Registered):
     """Sums over pairs of rows x, y that follow one another, with the root of the product of their weights.
@@ -73,31 +98,39 @@ class Autocovariance(Registered):
 class AutocovarianceSums:
     """The sums of one task, of a share of the rows of each of its batches, in directions (r, d)."""
 
-    def __init__(self, directions: Array, share: float):
+    def __init__(self, directions: Array, share: float, series: Series = ONE_SERIES):
         unit = directions.shape[0] == directions.shape[1] and np.array_equal(directions, np.eye(len(directions)))
         self._directions, self._share, self._last = None if unit else directions, share, np.empty((0, 0))
+        self._series, self._before = series, np.empty(0, np.int64)
         r, d = directions.shape
         self._sums: list[Any] = [np.zeros((r, r)), np.zeros(d), np.zeros(d), 0.0]
 
-    def add(self, x: Array, weight: Array | None) -> None:
-        """Add the next rows (c, d) of the task."""
+    def add(self, x: Array, weight: Array | None, numbers: NDArray[np.int64]) -> None:
+        """Add the next rows (c, d) of the task, with their numbers (c,)."""
+        stride, old = self._series.stride, 0
         if self._share < 1:
-            some = slice(int(np.ceil(self._share * len(x))) + 1)
-            x, weight = x[some], None if weight is None else weight[some]
+            some = slice(int(np.ceil(self._share * len(x))) + stride)
+            x, weight, numbers = x[some], None if weight is None else weight[some], numbers[some]
         x = np.asarray(x, float)
         root = np.ones((len(x), 1)) if weight is None else np.sqrt(weight, dtype=float)[:, None]
         if self._share >= 1 and len(x):
-            both = np.hstack([x, root])  # with the last row of the batch before
-            both = np.concatenate([self._last, both]) if len(self._last) else both
-            self._last, x, root = both[-1:].copy(), both[:, :-1], both[:, -1:]
+            both = np.hstack([x, root])  # with the last rows of the batch before
+            old = len(self._last)
+            both = np.concatenate([self._last, both]) if old else both
+            numbers = np.concatenate([self._before, numbers])
+            self._last, x, root = both[-stride:].copy(), both[:, :-1], both[:, -1:]
+            self._before = numbers[-stride:].copy()
         if len(x) < 2:
             return
-        z, pairs = root * x, (root[:-1] * root[1:]).ravel()
+        one, two = self._series.neighbors(numbers)
+        if old > 1:
+            one, two = one[two >= old], two[two >= old]
+        z, pairs = root * x, (root[one] * root[two]).ravel()
         y = z if self._directions is None else z @ self._directions.T
-        products = y[:-1].T @ y[1:]
+        products = y[one].T @ y[two]
         self._sums[0] += (products + products.T) / 2
-        self._sums[1] += np.einsum("nd,nd->d", z[:-1], z[1:])
-        self._sums[2] += (pairs @ x[:-1] + pairs @ x[1:]) / 2
+        self._sums[1] += np.einsum("nd,nd->d", z[one], z[two])
+        self._sums[2] += (pairs @ x[one] + pairs @ x[two]) / 2
         self._sums[3] += float(pairs.sum())
 
     def result(self) -> Autocovariance:

@@ -117,9 +117,10 @@ class Folds(Registered):
     `weight` and `count` (G,) are the total weight and the number of rows of each group. With `landmarks`, the last
     group holds the rows that coincide with landmarks, which are in no fold.
 
-    The `rule` is the kind of folds; those of blocks have `block` = (rows, rows of a block) of the first fit, and those
-    of labels the values in `labels`, a fold each. Of functions that were trained on some of the rows, the folds
-    `reserved` have none of them: held-out values are those of these folds alone.
+    The `rule` is the kind of folds; those of blocks have `block` = (rows, rows of a block) of the first fit, with the
+    unit and the period of `BlockedFolds` if rows are in several series, and those of labels the values in `labels`, a
+    fold each. Of functions that were trained on some of the rows, the folds `reserved` have none of them: held-out
+    values are those of these folds alone.
 
     Examples
     --------
@@ -138,7 +139,7 @@ class Folds(Registered):
     landmarks: bool = False
     rule: FoldKind = FoldKind.HASH
     labels: tuple[Any, ...] = ()
-    block: tuple[int, int] | None = None
+    block: tuple[int, ...] | None = None
     reserved: tuple[int, ...] = ()
 
     @property
@@ -300,12 +301,16 @@ class RandomFolds(FoldRule):
 class BlockedFolds(FoldRule):
     """The first `rows` rows are cut into as many contiguous blocks as there are folds, of `length` rows or one more.
 
-    Rows appended to them are dealt to the folds in turn, in blocks of the same length.
+    Rows appended to them are dealt to the folds in turn, in blocks of the same length. So are units of `unit` rows, in
+    place of rows: those of one time, or of one member of an ensemble. With a `period` they are counted from 0 in each
+    period of so many rows: a block is of the same times in all members.
     """
 
     number: int
     rows: int
     rule: FoldKind = FoldKind.BLOCKS
+    unit: int = 1
+    period: int = 0
 
     @property
     def length(self) -> int:
@@ -322,16 +327,20 @@ class BlockedFolds(FoldRule):
 
     def most(self, start: int, stop: int) -> int:
         first, last = self.block(np.array([start, stop - 1]))
+        if self.period and start // self.period < (stop - 1) // self.period:
+            return self.number
         return min(self.number, int(last - first) + 1)
 
     def block(self, numbers: Array) -> Array:
         """The numbers of the blocks in which these rows are."""
+        numbers = (numbers % self.period if self.period else numbers) // self.unit
         early = np.searchsorted(self.ends, numbers, "right")
         return np.asarray(early + np.maximum(numbers - self.rows, 0) // self.length)
 
     @property
     def origin(self) -> dict[str, Any]:
-        return {"rule": self.rule, "block": (self.rows, self.length)}
+        own = (self.unit, self.period) if (self.unit, self.period) != (1, 0) else ()
+        return {"rule": self.rule, "block": (self.rows, self.length, *own)}
 
 
 @dataclass(frozen=True, eq=False)

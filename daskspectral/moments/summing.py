@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis.evaluation import NUMBER, numbered
-from daskspectral.moments.autocovariance import AUTOCOVARIANCE, AutocovarianceSums, directions_of
+from daskspectral.moments.autocovariance import AUTOCOVARIANCE, ONE_SERIES, AutocovarianceSums, Series, directions_of
 from daskspectral.moments.counting import ORDER, Runs, RunSums
 from daskspectral.moments.folds import ALL, COUNT, FOLD, WEIGHT, Groups, mixed, name_in
 from daskspectral.moments.measure import UNFOLDED, Measure
@@ -34,7 +34,7 @@ class SumTask:
     name `counting.ORDER`; beside functions of cheap sums, of a few runs of each batch. A sample of
     rows, of the reach and size `sampled`, comes under the name `sample.SAMPLE`. A share `tested` of the rows is in
     further products by which operators test the fit. Of a share `followed` of the rows, if it is positive, products
-    with the rows that follow them come under the name `autocovariance.AUTOCOVARIANCE`.
+    with the rows that follow them in their `series` come under the name `autocovariance.AUTOCOVARIANCE`.
     With `gaps` points have NaN where they are missing, and the sums of `moments.pairwise` come too.
     Targets are prepared with the scale and columns of X given here.
     """
@@ -49,6 +49,7 @@ class SumTask:
     sampled: tuple[float, int] | None = None
     tested: float = 1.0
     followed: float = 0.0
+    series: Series = ONE_SERIES
 
     def __call__(self, batches: Iterable[Rows], state: Any = None) -> dict[str, Any]:
         """The sums over the rows of these batches. Raises PointError for a point that the operator does not accept."""
@@ -63,7 +64,7 @@ class SumTask:
         weight, count = np.zeros((2, groups.number if groups else 1))
         sample: Sample | None = None
         directions = directions_of(self.measure.left) if self.followed else None
-        lagged = None if directions is None else AutocovarianceSums(directions, self.followed)
+        lagged = None if directions is None else AutocovarianceSums(directions, self.followed, self.series)
         for batch in batches:
             if self.sampled is not None:
                 more = Sample.of_batch(batch, *self.sampled)
@@ -74,7 +75,7 @@ class SumTask:
                 x = _bridged(batch["x"]) if self.gaps else batch["x"]
                 order.add(x, spread=self.measure.left.cheap_sums)
             if lagged is not None:
-                lagged.add(_bridged(batch["x"]) if self.gaps else batch["x"], batch.get("weight"))
+                lagged.add(_bridged(batch["x"]) if self.gaps else batch["x"], batch.get("weight"), batch[NUMBER])
             if TESTED in self.operator.derived:
                 drawn = self.tested >= 1 or mixed(batch[NUMBER]) < self.tested * 2.0**64
                 batch = {**batch, TESTED: np.broadcast_to(np.asarray(drawn, float), len(batch["x"]))}

@@ -25,6 +25,7 @@ MOST = 100
 LEAST_JOINED = 8  # tasks
 MANY_TASKS = 100  # of which so many as there are folds are joined: a sum for each fold is sent no more often
 SHORT_EPOCH = 4  # where each task sends the sums of many folds, so that few of them wait
+BRIEF = 10  # times of a block, below which whole series are held out if there are enough of them
 FEW_ROWS = 100  # below, fewer folds than asked for are better than none, and a hash is uneven
 
 
@@ -70,12 +71,13 @@ class FoldRequest:
             return LabelledFolds(self.values, self.names)
         if before is not None:
             rule, block = before.rule, before.block
-            return RandomFolds(before.number, rule) if block is None else BlockedFolds(before.number, block[0])
+            if block is None:
+                return RandomFolds(before.number, rule)
+            return BlockedFolds(before.number, block[0], FoldKind.BLOCKS, *block[2:])
         if self.random and source.lagged is not None:
             raise ValueError("folds='random' is for independent rows, and pairs of a trajectory overlap: leave it out")
         if self.blocks or (source.in_time and not self.random):
-            number = _blocks(source, self.number)
-            return BlockedFolds(number, source.n) if number > 1 else None
+            return _blocks(source, self.number)
         rule = FoldKind.RANDOM if self.random else FoldKind.HASH
         if source.n < FEW_ROWS and self.number <= DEFAULT:
             number = min(self.number, source.n)
@@ -226,14 +228,24 @@ def _filled(source: Source, number: int) -> int:
     return number
 
 
-def _blocks(source: Source, number: int) -> int:
-    """The number of blocks of at least the longest lag, or one. Raises ValueError where it is not this one."""
-    n, lag = source.n, 1 if source.lagged is None else source.lagged.longest
-    if n // number >= lag:
-        return number
-    if n >= FEW_ROWS or number > DEFAULT:
-        raise ValueError(
-            f"folds={number} makes blocks of {n // number} rows, and {lag} at least (the longest lag) are needed: X "
-            f"has {source.rows}; take fewer folds, or folds=None"
-        )
-    return n // lag
+def _blocks(source: Source, number: int) -> BlockedFolds | None:
+    """Return blocks of at least the longest lag, fewer ones of few rows; None for a single one.
+
+    Those of several series are of the same times in all of them, or whole series if these are short. Raises ValueError
+    if the blocks would be too short.
+    """
+    n, lag, series = source.n, 1 if source.lagged is None else source.lagged.longest, source.series
+    unit, period, several = series.stride, 0, 1
+    if series.length:
+        period, several = series.length, n // series.length
+    rows = (period or n) // unit
+    if several > 1 and (rows // number < lag or (rows // number < BRIEF and several >= number)):
+        return BlockedFolds(min(number, several), several, unit=period)
+    if rows // number < lag:
+        if rows >= FEW_ROWS or number > DEFAULT:
+            raise ValueError(
+                f"folds={number} makes blocks of {rows // number} rows, and {lag} at least (the longest lag) are "
+                f"needed: X has {source.rows}; take fewer folds, or folds=None"
+            )
+        number = rows // lag
+    return BlockedFolds(number, rows, unit=unit, period=period) if number > 1 else None

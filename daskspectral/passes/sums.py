@@ -336,7 +336,8 @@ def _run_of(
     tested = min(1.0, max(TESTED_SHARE, TESTED_ROWS / source.n))
     share = share_of_pairs(source.n) if discretisation.scores is None else 1.0
     followed = share if follows(operator, basis) else 0.0
-    task = SumTask(measured, operator, prepared.scale, prepared.columns, groups, runs, gaps, sampled, tested, followed)
+    options = groups, runs, gaps, sampled, tested, followed, source.series
+    task = SumTask(measured, operator, prepared.scale, prepared.columns, *options)
     dropped = touching if rows == LandmarkRows.DROPPED else basis.domain
     return Run(source, plan.ranges, dropped, description, device), task
 

@@ -25,7 +25,7 @@ from daskspectral.engine.sampling import plan_of_rows, scan, take_rows
 from daskspectral.engine.threads import one_blas_thread
 from daskspectral.kernels import Linear
 from daskspectral.moments import NUMBER
-from daskspectral.moments.autocovariance import Autocovariance
+from daskspectral.moments.autocovariance import Autocovariance, Series
 from daskspectral.moments.counting import Runs, RunSums
 from daskspectral.moments.pairwise import SQUARES, SUMS
 from daskspectral.moments.shifting import columns_of_order
@@ -142,7 +142,8 @@ def leading_components(source: Source, size: int, *, centered: bool) -> tuple[So
         source = source.with_preparation(mean=mean if before is None else before + mean)
         watched, mean = watched - mean[some], np.zeros_like(mean)
     elif centered:
-        both = float(np.sum(blocks.roots[1:] * blocks.roots[:-1]))
+        one, two = blocks.neighbors
+        both = float(np.sum(blocks.roots[two] * blocks.roots[one]))
         scores, squares = scores + directions @ mean, squares + total * mean**2
         lagged, pairs = lagged + mean * (2 * pairs + both * mean), pairs + both * mean
     runs = Runs.of(LandmarkBasis(Linear(), directions), source.n)
@@ -203,6 +204,7 @@ class ColumnBlocks:
     roots: Array
     centered: bool
     dimension: int
+    series: Series
 
     @classmethod
     def of(cls, source: Source, kept: NDArray[np.bool_], weights: Array, centered: bool) -> ColumnBlocks:
@@ -213,7 +215,13 @@ class ColumnBlocks:
             places[list(columns)] = np.arange(len(columns))
         some = None if kept.all() else kept
         found = weights[kept]
-        return cls(source.preparation, places, some, found, np.sqrt(found), centered, source.dimension)
+        shared = centered, source.dimension, source.series
+        return cls(source.preparation, places, some, found, np.sqrt(found), *shared)
+
+    @property
+    def neighbors(self) -> tuple[Any, Any]:
+        """The places of the rows that are followed in time, and of those that follow them."""
+        return self.series.neighbors(np.arange(len(self.roots)) if self.kept is None else np.flatnonzero(self.kept))
 
     def prepared(self, raw: Array, numbers: Array, out: Array) -> Array:
         """Write the prepared values of these columns."""
@@ -282,12 +290,14 @@ class DirectionTask:
     def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
         """Return the results (c, q + 4) of the columns of a batch that are used."""
         roots = self.blocks.roots
-        beside = (np.append(roots[1:], 0.0) + np.append(0.0, roots[:-1])) / 2
+        (one, two), beside = self.blocks.neighbors, np.zeros_like(roots)
+        beside[one] += roots[two] / 2
+        beside[two] += roots[one] / 2
         found, count = np.empty((len(batch["x"]), self.vectors.shape[1] + STATISTICS)), 0
         for _, _, mean, y in self.blocks(batch):
             rows = found[count : count + len(mean)]
             rows[:, 0], rows[:, 1] = mean, np.einsum("nc,nc->c", y, y)
-            rows[:, 2], rows[:, 3] = np.einsum("nc,nc->c", y[:-1], y[1:]), beside @ y
+            rows[:, 2], rows[:, 3] = np.einsum("nc,nc->c", y[one], y[two]), beside @ y
             np.matmul(y.T, self.vectors, out=rows[:, STATISTICS:])
             count += len(mean)
         return found[:count]

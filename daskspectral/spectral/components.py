@@ -149,11 +149,12 @@ def _in_time(model: Any, rows: Rows, why: str) -> Source:
 # -- complex components, of the analytic signal, which tell what propagates (Hilbert EOFs) -----------------------------
 
 
-def analytic_rows(model: Any, rows: Rows) -> Any:
-    """The analytic signal (n, d) of prepared columns of mean 0: x + i H x, by an FFT along all rows at once.
+def analytic_rows(model: Any, rows: Rows) -> tuple[Any, NDArray[np.int64]]:
+    """Return the analytic signal (n, d) of prepared columns of mean 0, x + i H x, and the block (n,) of each row.
 
-    A dask array, in blocks of columns; the values are those of `scipy.signal.hilbert`. Raises ValueError for gaps in
-    the times of the rows, and InvalidRowError, which is one, for missing values.
+    The signal is a dask array, in blocks of columns, by an FFT along all rows of a member of an ensemble at once; the
+    values are those of `scipy.signal.hilbert`. Blocks are of the same times in all members. Raises ValueError for gaps
+    in the times of the rows, and InvalidRowError, which is one, for missing values.
     """
     source = _in_time(model, rows, "an analytic signal takes rows in the order of time")
     x = lazy_rows(source.readers["x"]).rechunk({1: -1})
@@ -162,17 +163,23 @@ def analytic_rows(model: Any, rows: Rows) -> Any:
     if not known.all():
         row = int(known.argmin())
         raise InvalidRowError(f"row {row} of X has missing values: an analytic signal takes rows without gaps", row)
-    x = x.rechunk({0: -1, 1: "auto"})
-    return (x - x.mean(axis=0)).map_blocks(_analytic, dtype=complex)
+    x, series = x.rechunk({0: -1, 1: "auto"}), source.series
+    length = series.length or source.n
+    signal = (x - x.mean(axis=0)).map_blocks(_analytic, length, series.stride, dtype=complex)
+    times = np.arange(source.n) % length // series.stride
+    return signal, times * BLOCKS * series.stride // length
 
 
-def _analytic(x: Any) -> Any:
+def _analytic(x: Any, length: int, stride: int) -> Any:
     from scipy.signal import hilbert
 
-    return hilbert(x, axis=0) if x.size else x.astype(complex)
+    if not x.size:
+        return x.astype(complex)
+    series = x.reshape(-1, length // stride, stride, x.shape[1])
+    return hilbert(series, axis=1).reshape(x.shape)
 
 
-def complex_components(model: Any, z: Any, count: int) -> tuple[Any, Complex, Any]:
+def complex_components(model: Any, z: Any, blocks: NDArray[np.int64], count: int) -> tuple[Any, Complex, Any]:
     """The fitted model of pairs of real components, complex patterns (count, d) and their scores (n, count), lazy.
 
     The rows (Re z, Im z) and (-Im z, Re z) have the covariance of z, a Hermitian matrix, as a real one, half as large,
@@ -180,10 +187,10 @@ def complex_components(model: Any, z: Any, count: int) -> tuple[Any, Complex, An
     """
     import dask.array as da
 
-    n, d = z.shape
+    d = z.shape[1]
     rows = z.rechunk({0: "auto", 1: -1})
     both = da.concatenate([da.concatenate([rows.real, rows.imag], 1), da.concatenate([-rows.imag, rows.real], 1)])
-    labels = None if model.folds is None else np.tile(np.arange(n) * BLOCKS // n, 2)
+    labels = None if model.folds is None else np.tile(blocks, 2)
     own = {name: getattr(model, name) for name in ("dtype", "device", "random_state")}
     fitted = type(model)(2 * count, folds=labels, **own)
     with warnings.catch_warnings():

@@ -151,12 +151,14 @@ class EOF(FieldEstimator):
     def hilbert(self, X: Any, count: int | None = None) -> xr.Dataset:
         """Return complex components of rows X in the order of time, of patterns that propagate (Hilbert EOFs).
 
-        Those of the analytic signal x + i H x of columns of mean 0 (Rasmusson and others 1981), along all rows at once.
+        Those of the analytic signal x + i H x of columns of mean 0 (Rasmusson and others 1981), along all rows of each
+        member of an ensemble at once. The transform continues rows periodically: where the ends of a series do not
+        meet, the signal is distorted near both of them.
         The Dataset has by `mode` (`count`, or as many as were fitted) `explained_variance`, E |score|² of patterns of
         length 1, with `_lower` and `_upper` ends from blocks of rows, `reliable`, `explained_variance_ratio`, complex
         `components` in the units of the data, and lazy complex `scores` of mean square 1: x + i H x is about Σ scores
-        components. Raises ValueError for rows of several dimensions, for rows that are left out, for moments of a
-        kernel, and for times that have gaps or do not increase.
+        components. Raises ValueError for rows of several dimensions without a time, for rows that are left out, for
+        moments of a kernel, and for times that have gaps or do not increase.
         """
         import xarray as xr
 
@@ -166,11 +168,9 @@ class EOF(FieldEstimator):
         rows, layout = Rows.of(X), vars(self).get("layout_")
         stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=layout, wanted=self._columns_wanted())
         labels = None if stacked is None else stacked.rows
-        if labels is not None and len(labels.dims) != 1:
-            raise ValueError(f"an analytic signal follows one dimension of rows; X has {labels.dims}")
         with open_table(self, X) as table:
-            signal = analytic_rows(self, table.rows)
-        fitted, patterns, scores = complex_components(self, signal, count)
+            signal, blocks = analytic_rows(self, table.rows)
+        fitted, patterns, scores = complex_components(self, signal, blocks, count)
         some = slice(None, None, 2)
         raw = self.preparation_.of_directions.inverse(patterns, self.n_features_in_) * units_of_columns(self)
         found = {

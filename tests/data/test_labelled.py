@@ -61,9 +61,10 @@ def test_rows_that_have_times_are_held_out_in_blocks() -> None:
         return str(model.set_params(folds=folds).fit(data).moments_.folds.rule)
 
     anomalies = dsp.Rows(field.chunk(time=100), anomaly="month")
-    for data in (field, anomalies, dsp.Rows(field, sample_dims=("time", "lat")), pd.DataFrame(x, index=times)):
+    several = [dsp.Rows(field, sample_dims=dims) for dims in (("time", "lat"), ("lat", "time"))]
+    for data in (field, anomalies, *several, pd.DataFrame(x, index=times)):
         assert rule(data) == "blocks"
-    for data in (x, field.drop_vars("time"), pd.DataFrame(x), dsp.Rows(field, sample_dims=("lat", "time"))):
+    for data in (x, field.drop_vars("time"), pd.DataFrame(x)):
         assert rule(data) == "hash"
     assert rule(field, "random") == "random"
     assert are_times(np.array([SimpleNamespace(calendar="noleap")]))  # of cftime

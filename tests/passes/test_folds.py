@@ -24,7 +24,8 @@ from daskspectral.basis import Landmarks
 from daskspectral.engine import plan as planning
 from daskspectral.errors import ReliabilityWarning
 from daskspectral.kernels import Exponential, Gaussian, Polynomial
-from daskspectral.moments import Moments
+from daskspectral.moments import NUMBER, Moments
+from daskspectral.moments.autocovariance import ONE_SERIES, Series
 from daskspectral.moments.folds import hashed
 from daskspectral.moments.measure import UNFOLDED
 from daskspectral.passes.folds import FoldRequest
@@ -139,9 +140,9 @@ def test_bad_folds(folds: Any) -> None:
         make(folds=folds).fit(X)
 
 
-def fold_rule(n: int, lag: int | None = None, **request: Any) -> Any:
+def fold_rule(n: int, lag: int | None = None, series: Series = ONE_SERIES, **request: Any) -> Any:
     lagged = None if lag is None else SimpleNamespace(lag=lag, longest=lag)
-    source: Any = SimpleNamespace(n=n, rows=f"{n} rows", in_time=lag is not None, lagged=lagged)
+    source: Any = SimpleNamespace(n=n, rows=f"{n} rows", in_time=lag is not None, lagged=lagged, series=series)
     return FoldRequest(**request).fold_rule(source)
 
 
@@ -160,6 +161,23 @@ def test_how_many_folds_rows_fill() -> None:
     ):
         with pytest.raises(ValueError, match="folds="):
             fold_rule(n, **request)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("members", "times", "lag"), [(3, 120, 1), (12, 40, 1), (3, 40, 9)])
+@pytest.mark.parametrize("stride", [1, 5])
+def test_members_are_held_out_whole_or_at_the_same_times(members: int, times: int, lag: int, stride: int) -> None:
+    rule = fold_rule(members * times * stride, lag, Series(stride, times * stride))
+    numbers = np.arange(members * times * stride)
+    folds = rule.of({NUMBER: numbers}).reshape(members, times, stride)
+    assert np.all(folds == folds[:, :, :1])
+    if times == 120:  # blocks of times, in all members
+        assert np.all(folds == folds[:1])
+        np.testing.assert_array_equal(folds[0, :, 0], np.arange(120) // 12)
+    else:  # series too short for that
+        assert np.all(folds == folds[:, :1])
+        assert len(np.unique(folds)) == min(10, members)
+    for start, stop in ((0, 7), (stride, times * stride + 2), (3, 3 * stride + 30)):
+        assert len(np.unique(folds.ravel()[start:stop])) <= rule.most(start, stop)
 
 
 @doubtful

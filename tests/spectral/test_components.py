@@ -283,6 +283,57 @@ def test_complex_components_are_those_of_scipys_analytic_signal() -> None:
     np.testing.assert_array_equal(found["time"], time)
 
 
+def ensemble(members: int, times: int, width: int) -> xr.DataArray:
+    """Members of slow columns around different means, without an order between the members."""
+    rng = np.random.default_rng(members)
+    noise = scipy.signal.lfilter([1.0], [1.0, -0.8], rng.normal(size=(members, times, width)), axis=1)
+    steps = np.datetime64("1990-01", "M") + np.arange(times)
+    coords = {"time": steps.astype("M8[ns]"), "place": 1.0 * np.arange(width)}
+    values = noise * np.linspace(3, 1, width) + 40 + 9 * rng.normal(size=(members, 1, 1))
+    return xr.DataArray(values, coords, ("member", "time", "place"))
+
+
+@pytest.mark.parametrize("dims", [("member", "time"), ("time", "member")])
+@pytest.mark.parametrize("width", [4, 200])
+def test_members_of_an_ensemble_follow_time_each_for_itself(dims: tuple[str, ...], width: int) -> None:
+    data = ensemble(3, 40, width)
+    missing = data.copy()
+    missing[1, 7] = np.nan
+    rows = dsp.Rows(missing.transpose(*dims, "place").chunk({dims[0]: 2}), sample_dims=dims, on_invalid="skip")
+    model = dsp.EOF(2, random_state=0).fit(rows)
+    found = model.moments_.autocovariance
+    x = data.values - (0.0 if model.preparation_.mean is None else model.preparation_.mean)
+    pairs = [(x[m, t], x[m, t + 1]) for m in range(3) for t in range(39) if m != 1 or t not in (6, 7)]
+    assert found is not None
+    assert found.weight == len(pairs)
+    np.testing.assert_allclose(found.columns, sum(a * b for a, b in pairs), rtol=1e-9)
+    np.testing.assert_allclose(found.means, sum(a + b for a, b in pairs) / 2, rtol=1e-9)
+    scores = model.transform(data.transpose(*dims, "place"))
+    assert scores.dims == (*dims, "mode")
+    whole = dsp.EOF(2, random_state=0).fit(dsp.Rows(data.transpose(*dims, "place"), sample_dims=dims))
+    flat = data.values.reshape(-1, width)
+    wanted = np.linalg.svd(flat - flat.mean(axis=0), compute_uv=False)[:2] ** 2 / len(flat)
+    np.testing.assert_allclose(whole.eigenvalues_, wanted, rtol=1e-10)
+    folds, blocks = whole.moments_.folds, np.arange(40) * 10 // 40
+    np.testing.assert_array_equal(folds.count, np.full(10, 12))
+    if width == 4:
+        own = data.values - (0.0 if whole.preparation_.mean is None else whole.preparation_.mean)
+        sums, landmarks = [own[:, blocks == k].sum(axis=(0, 1)) for k in range(10)], whole.basis_.parts[-1].landmarks
+        np.testing.assert_allclose(folds.arrays["first"][:, -len(landmarks) :], sums @ landmarks.T, rtol=1e-9)
+
+
+@pytest.mark.parametrize("dims", [("member", "time"), ("time", "member")])
+def test_the_analytic_signal_of_members_is_that_of_each(dims: tuple[str, ...]) -> None:
+    data = ensemble(3, 60, 5)
+    found = dsp.EOF(2).fit(data[0]).hilbert(dsp.Rows(data.transpose(*dims, "place"), sample_dims=dims))
+    z = scipy.signal.hilbert(data.values - data.values.mean(axis=(0, 1)), axis=1)
+    u, s, v = np.linalg.svd(z.reshape(-1, 5), full_matrices=False)
+    np.testing.assert_allclose(found["explained_variance"], s[:2] ** 2 / 180, rtol=1e-10)
+    scores = found["scores"].transpose("member", "time", "mode").to_numpy().reshape(180, 2)
+    parts = np.einsum("nk,kd->nkd", scores, found["components"].to_numpy())
+    np.testing.assert_allclose(parts, np.einsum("nk,k,kd->nkd", u[:, :2], s[:2], v[:2]), atol=1e-8)
+
+
 def test_rows_that_an_analytic_signal_refuses() -> None:
     model = dsp.EOF(2).fit(X)
     gaps = X.copy()
