@@ -17,7 +17,6 @@ from typing import Any, ClassVar, Self, final
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils._metadata_requests import RequestMethod
 from sklearn.utils.validation import check_is_fitted
@@ -28,6 +27,7 @@ from daskspectral.data.integrity import Manifest
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation, Source
 from daskspectral.engine.memory import chosen_device
+from daskspectral.estimators.bases import BaseEstimator
 from daskspectral.estimators.evaluator import Evaluator
 from daskspectral.estimators.reading import LABELS, NAMES, names_of
 from daskspectral.estimators.records import WARNINGS, identity_of, provenance, remembered
@@ -61,7 +61,7 @@ class _Request(RequestMethod):  # type: ignore[misc]
         return found
 
 
-class Estimator(Evaluator, BaseEstimator):  # type: ignore[misc]
+class Estimator(Evaluator, BaseEstimator):
     """An estimator with scikit-learn's parameters, saved with the attributes that `fitted_attributes` names.
 
     `warnings_` is what the last fit, update or solution warned of, "Category: message" each. The `repr` of a fitted
@@ -83,6 +83,7 @@ class Estimator(Evaluator, BaseEstimator):  # type: ignore[misc]
     """What None stands for, among the parameters that have parameters of their own."""
 
     feature_names_in_: NDArray[Any]
+    warnings_: list[str]
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -219,7 +220,7 @@ class Estimator(Evaluator, BaseEstimator):  # type: ignore[misc]
     def _as_fitted(self, rows: Rows) -> Rows:
         """Rows with the columns of the fit, whose scaling follows from the model; arrays have as many columns."""
         self._check_as_fitted(rows)
-        operator = self.moments_.operator if "moments_" in vars(self) else None
+        operator = vars(self)["moments_"].operator if "moments_" in vars(self) else None
         single = operator is None or (not of_trajectories(operator) and len(operator.views) == 1)
         fitted = vars(self).get("preparation_") or Preparation()
         data = self._like_fit(rows.data) if single else rows.data

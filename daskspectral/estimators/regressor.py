@@ -7,12 +7,12 @@ from abc import abstractmethod
 from dataclasses import replace
 from typing import Any, Self, cast
 
-from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.data.layout import Layout
 from daskspectral.data.source import open_regression
 from daskspectral.estimators.base import MeasuredEstimator
+from daskspectral.estimators.bases import RegressorMixin
 from daskspectral.estimators.records import remembered
 from daskspectral.estimators.table import RunContext, open_table
 from daskspectral.moments import Moments
@@ -23,7 +23,7 @@ from daskspectral.passes.functions import EquivariantValues, SpanSlopes, SpanVal
 from daskspectral.passes.score import determination
 
 
-class Regressor(RegressorMixin, MeasuredEstimator):  # type: ignore[misc]
+class Regressor(RegressorMixin, MeasuredEstimator):
     """An estimator whose `predict` is a function in the span of a basis."""
 
     def __sklearn_tags__(self) -> Any:

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 import numpy as np
 import sklearn
 from numpy.typing import NDArray
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
 from daskspectral.data.containers import is_lazy
 from daskspectral.data.frames import is_frame
@@ -18,12 +17,13 @@ from daskspectral.data.integrity import Manifest
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, are_trajectories, open_source
 from daskspectral.estimators.base import Estimator
+from daskspectral.estimators.bases import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from daskspectral.estimators.table import Table
 from daskspectral.passes.apply import RowFunction
 from daskspectral.validation import is_data_array
 
 
-class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):  # type: ignore[misc]
+class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """An estimator whose `transform` gives columns of numbers, named after its class by `get_feature_names_out`."""
 
     dimension_names: ClassVar = {"embedding_": ("row", "component"), "spectrum_": ("component",)}

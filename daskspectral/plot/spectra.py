@@ -54,8 +54,10 @@ def spectrum(
     values, singular = values_of(estimator)[:count], is_singular(estimator)
     k, plane = len(values), np.iscomplexobj(values)
     constant = np.arange(k) < getattr(estimator, "n_constants_", 0)
-    intervals = intervals_of(estimator) if isinstance(estimator, SpectralEstimator) else None
-    reliable = np.ones(k, bool) if intervals is None else estimator.reliable_[:k]
+    intervals, reliable, validation = None, np.ones(k, bool), np.full(k, np.nan)
+    if isinstance(estimator, SpectralEstimator):
+        intervals, validation = intervals_of(estimator), estimator.validation_values_[:k]
+        reliable = reliable if intervals is None else estimator.reliable_[:k]
     axes = axes_of(ax)
     axes.axhline(0, color=MUTED, linewidth=0.5)
     number, first = getattr(estimator, "numbering", ("", 0))
@@ -63,7 +65,7 @@ def spectrum(
     if plane and intervals is not None:
         axes.hlines(y, *intervals[:k].T, label="95 % interval")
     elif intervals is not None:
-        _draw_errors(axes, x, y, estimator.validation_values_[:k], intervals[:k], reliable, constant)
+        _draw_errors(axes, x, y, validation, intervals[:k], reliable, constant)
     _draw_values(axes, x, y, reliable, constant)
     if exact is not None:
         true = np.asarray(exact)

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
-from sklearn.base import ClusterMixin
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
@@ -20,6 +19,7 @@ from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.errors import Rank, RankWarning, ReliabilityWarning, doubts_of, warn_user
+from daskspectral.estimators.bases import ClusterMixin
 from daskspectral.estimators.table import RunContext, open_table
 from daskspectral.moments.jumps import gap_ratios
 from daskspectral.operators import NeighborJumps
@@ -114,7 +114,7 @@ class ClusterLabels(RowFunction):
         return f"{found.count} of {count} rows are far from all centroids, and {there}"
 
 
-class SpectralClustering(ClusterMixin, SpectralEstimator):  # type: ignore[misc]
+class SpectralClustering(ClusterMixin, SpectralEstimator):
     """Spectral clustering of any number of rows in one pass, by a random walk over nearest centroids.
 
     A step of the walk leads from a row to one of its nearest centroids, and from there to a row

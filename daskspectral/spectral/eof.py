@@ -71,6 +71,7 @@ class EOF(FieldEstimator):
 
     operator = Covariance()
     value_name: ClassVar[str] = "explained_variance"
+    rotation_: NDArray[np.floating[Any]]
 
     def __init__(
         self,

@@ -82,6 +82,28 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
     n_components: float
     solver: Solving | None = None
     folds: Any
+    random_state: Any
+
+    coefficients_: NDArray[Any]
+    right_coefficients_: NDArray[Any]
+    left_coefficients_: NDArray[Any]
+    eigenvalues_: NDArray[Any]
+    eigenvalue_errors_: NDArray[Any]
+    singular_values_: NDArray[Any]
+    singular_value_errors_: NDArray[Any]
+    standard_errors_: NDArray[Any]
+    validation_values_: NDArray[Any]
+    multiplets_: NDArray[np.integer[Any]]
+    function_errors_: NDArray[Any]
+    discretization_errors_: NDArray[Any]
+    reliable_: NDArray[np.bool_]
+    n_constants_: int
+    rank_: int
+    residuals_: NDArray[Any]
+    message_: str
+    support_: NDArray[Any]
+    right_support_: NDArray[Any]
+    layout_: Any
 
     dimension_names: ClassVar = {
         **dict.fromkeys((*COMMON, "kernel_", "eigenvalues_", "singular_values_"), ("component",)),
