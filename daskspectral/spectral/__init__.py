@@ -1,4 +1,4 @@
-"""Spectra of operators: estimators by the names of their users, how functions are chosen, and what a fit offers."""
+"""Estimators of spectra of operators, selection of their functions, and results of a fit."""
 
 from daskspectral.spectral.clustering import SpectralClustering
 from daskspectral.spectral.decomposition import SpectralDecomposition

@@ -1,4 +1,4 @@
-"""What all estimators of spectra share: the fit in one pass, updates, functions at any rows, scores, and a dataset."""
+"""Base class of spectral estimators: fit in one pass, update, evaluation at any rows, score, and export to xarray."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from daskspectral.solve import Problem, SymmetricPencil, resolve_cut
 from daskspectral.solvers import Regularized, Solving, solving
 from daskspectral.spectral.choice import choose_functions
 from daskspectral.spectral.components import components_of
-from daskspectral.spectral.summary import told
+from daskspectral.spectral.summary import summary_parts
 from daskspectral.validation import check_option, is_dask_array, is_data_array, is_sequence
 
 if TYPE_CHECKING:
@@ -57,11 +57,11 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.inexact[Any]]
 FIXED = ("operator", "basis", "right_basis", "solver")
-"""Parts that a class determines if they are not parameters."""
+"""Attributes that a class fixes if they are not among its parameters."""
 
 
 def _reconstructed(patterns: Patterns, columns: tuple[int, ...] | None, values: Array) -> Array:
-    """Rows of X (..., width) of values (..., k) of the functions, NaN in columns that are not used."""
+    """Return rows of X (..., width) from function values (..., k), NaN in columns that are not used."""
     found = patterns.reconstructed(values)
     if columns is not None:
         found[..., np.setdiff1d(np.arange(found.shape[-1]), columns)] = np.nan
@@ -69,9 +69,9 @@ def _reconstructed(patterns: Patterns, columns: tuple[int, ...] | None, values: 
 
 
 class SpectralEstimator(Transformer, MeasuredEstimator):
-    """An estimator of the spectrum and the eigenfunctions of an operator, `operator`, on the distribution of the data.
+    """Base class of estimators of the spectrum of `operator` on the distribution of the data.
 
-    Classes have the parameters of `SpectralDecomposition` as arguments, or as attributes if they are fixed.
+    Subclasses have the parameters of `SpectralDecomposition` as arguments, or as class attributes if they are fixed.
     """
 
     __metadata_request__inverse_transform: ClassVar = {"F": UNUSED}
@@ -128,35 +128,35 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         return (names.values, names.errors, *COMMON, "kernel_")
 
     def _summary_parts(self) -> dict[str, Any]:
-        """The parts of a `Summary`."""
-        return told(self)
+        """Return the parts of a `Summary`."""
+        return summary_parts(self)
 
     @property
     def solver_(self) -> Problem:
-        """The kind of problem of the fitted operator; it decides which attributes there are."""
+        """Kind of problem of the fitted operator, which determines the names of the attributes."""
         found: Problem = self.fitted().moments_.operator.solver
         return found
 
     @property
     def _components(self) -> Any:
-        """The number of functions that are wanted, or a share of the variance."""
+        """Requested number of functions, or share of the variance."""
         return self.n_components
 
     @property
     def _values(self) -> Any:
-        """The eigenvalues or singular values."""
+        """Eigenvalues or singular values."""
         return np.asarray(getattr(self, Attributes(self.solver_).values))
 
     def _coordinates(self) -> dict[str, Any]:
-        """Return further coordinates of `to_xarray`."""
+        """Return additional coordinates for `to_xarray`."""
         return {}
 
     def _variables(self) -> dict[str, Any]:
-        """Return further variables of `to_xarray`."""
+        """Return additional variables for `to_xarray`."""
         return {}
 
     def _pattern_ends(self) -> Any:
-        """Return the lower and the upper ends of intervals of patterns, if these have intervals."""
+        """Return the lower and upper ends of the intervals of patterns, if there are any."""
         return ()
 
     @property
@@ -181,10 +181,10 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         return self
 
     def _with(self, moments: Moments, solution: Mapping[str, Any], kept: Set[str]) -> Self:
-        """This estimator with a solution of these moments, and what is `kept` of another."""
+        """Replace the fitted attributes by a solution of these moments, except those `kept`."""
         known = {*kept, *LABELS, "feature_names_in_"}
         for name in [name for name in vars(self) if name.endswith("_") and name not in known]:
-            delattr(self, name)  # of an earlier fit, perhaps by another solver
+            delattr(self, name)  # from an earlier fit, perhaps by another solver
         for name, value in solution.items():
             setattr(self, name, value)
         self.moments_ = moments
@@ -192,9 +192,9 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
 
     def _check_moments(self, moments: Moments) -> None:
         if isinstance(moments.operator, Regression):
-            raise ValueError("these are moments of a regression, not of an operator; solve them with HermiteRegressor")
+            raise ValueError("expected moments of an operator, got moments of a regression. Use HermiteRegressor")
         if self.operator is not None and not checked_operator(self.operator).is_compatible_with(moments.operator):
-            raise ValueError(f"these are moments of {moments.operator}, and operator is {self.operator}: leave it out")
+            raise ValueError(f"expected moments of {self.operator}, got moments of {moments.operator}. Omit operator")
 
     def _solve(self, moments: Moments) -> Self:
         solver, share = solving(self.solver), is_share(self._components)
@@ -210,7 +210,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         return self._with(moments, solution, kept)
 
     def _turn_like(self, before: SpectralEstimator) -> None:
-        """Turn each function by a sign, or a phase, to the function of an earlier solution that it overlaps most."""
+        """Align the sign, or phase, of each function with the earlier function that it overlaps most."""
         moments, own, new = self.moments_, before.coefficients_, self.coefficients_
         if moments.of_rows or before.moments_.of_rows:  # linear functions of other directions
             old, found = before.basis_.parts[-1].landmarks, self.basis_.parts[-1].landmarks
@@ -233,32 +233,39 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         checkpoint_every: float = 60.0,
         progress: bool | None = None,
     ) -> Self:
-        """Measure the moments of X (n, d) in one pass on the active dask scheduler, and solve.
-
-        X is an array (numpy, dask, zarr, xarray, scipy.sparse), a data frame, the path or URL of such data, or `Rows`,
-        which say how these are read; a pair, fit((x, y)) or fit(x, y), for an operator between two views of each row;
-        for Transfer a trajectory, or a list of several with lists of weights and fields.
+        """Fit the model in one pass over X on the active Dask scheduler.
 
         Parameters
         ----------
-        sample_weight : array (n,), optional
+        X : array-like of shape (n, d), Rows, path, URL, tuple or list
+            numpy, dask, zarr, xarray or scipy.sparse array, data frame, the path or URL of such data, or `Rows`
+            with options for reading; a tuple of two for an operator between two views of each row; for Transfer a
+            trajectory, or a list of several with lists of weights and fields.
+        y : array-like, optional
+            Second view of the rows, in place of a tuple (X, y).
+        sample_weight : array of shape (n,), optional
             Frequency weights: a row of weight 2 counts as two rows.
-        checkpoint : str, optional
-            Directory or URL for the sums so far, from which the same call resumes after a stop, with the same bits on a
-            device of the same kind. One live run at a time writes there.
-        checkpoint_every : float
+        checkpoint : str or path, optional
+            Directory or URL for partial sums. If interrupted, the same call resumes from them, with identical
+            results on a device of the same kind. Only one process at a time may write there.
+        checkpoint_every : float, default=60.0
             Seconds between writes of the checkpoint.
         progress : bool, optional
-            Show a progress bar; by default on a terminal only.
+            Show a progress bar; None shows it on a terminal only.
+
+        Returns
+        -------
+        SpectralEstimator
+            The fitted estimator.
 
         Raises
         ------
         ValueError, TypeError, FileNotFoundError, MemoryError
-            For input that cannot work, before any task of the pass is sent.
+            If the input is invalid or too large, before any task of the pass is submitted.
         InvalidRowError
-            For the lowest row with NaN or infinity, unless such rows are skipped.
+            If a row contains NaN or infinity, unless such rows are skipped; reports the first one.
         OSError
-            For data that are damaged or change meanwhile, and for a checkpoint in use.
+            If the data are damaged or change during the pass, or the checkpoint is in use.
         """
         context = RunContext(progress, checkpoint, checkpoint_every)
         with open_table(self, X, context, fits=True, y=y, sample_weight=sample_weight) as table:
@@ -300,15 +307,35 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         folds: Any = None,
         progress: bool | None = None,
     ) -> Self:
-        """Fold in rows appended to X since the fit: the functions stay, and the sums are solved again.
+        """Update the fit with rows appended to X: the functions stay, and the sums are solved again.
 
-        X holds all rows, old and new; rows of trajectories follow the last one. Functions keep their signs; `folds` are
-        the labels of all rows if folds are labels. New rows alone are summed if all fields are zarr stores of which no
-        file with rows of the fit was written since (append whole chunks); otherwise, and for linear functions of fewer
-        rows than columns, which are made anew, all rows.
+        Only new rows are read if all fields are zarr stores in which no file with rows of the fit was written since
+        (append whole chunks). All rows are read otherwise, and for linear functions of fewer rows than columns, which
+        are recomputed. Functions keep their signs.
 
-        Raises ValueError if X has no more rows than before or its first rows are not those of the fit, for moments
-        added up from several arrays, and for labels that are missing or new.
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Rows, path, URL, tuple or list
+            All rows, old and new; new rows of trajectories continue the last one.
+        y : array-like, optional
+            Second view of all rows.
+        sample_weight : array of shape (n,), optional
+            Weights of all rows.
+        folds : array of shape (n,), optional
+            Labels of all rows; required if the folds of the fit are labels.
+        progress : bool, optional
+            Show a progress bar; None shows it on a terminal only.
+
+        Returns
+        -------
+        SpectralEstimator
+            The updated estimator.
+
+        Raises
+        ------
+        ValueError
+            If X has no more rows than before, its first rows are not those of the fit, moments were added from
+            several arrays, or labels are missing or new.
         """
         before = self.fitted().moments_
         found = continued_folds(before.folds, folds)
@@ -321,10 +348,13 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
-        """`fit`, then `transform` of the same array, or list of trajectories. Raises ValueError for several views."""
+        """Fit the model and return the functions at the rows of X; raise ValueError for several views.
+
+        X is an array or a list of trajectories, and options are those of `fit`.
+        """
         operator = checked_operator(self.operator)
         if not of_trajectories(operator) and is_sequence(Rows.of(X).data) and len(operator.views) > 1:
-            raise ValueError("fit_transform takes one array: call fit, then transform of the array that is wanted")
+            raise ValueError("fit_transform requires a single array. Call fit, and transform with one of the arrays")
         return super().fit_transform(X, y, **options)
 
     def _check_parameters(self, operator: Operator) -> None:
@@ -333,36 +363,43 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         solver = solving(self.solver)
         resolve_cut(solver.rtol, self.dtype)
         if solver.ridge and not isinstance(operator.solver, SymmetricPencil):
-            raise ValueError(f"ridge is for symmetric operators, and {operator.name} is solved by {operator.solver!r}")
+            raise ValueError(f"ridge requires a symmetric operator, got {operator.name}, solved by {operator.solver!r}")
 
     def transform(self, X: Any, *, side: str | None = None, **options: Any) -> Any:
-        """Return the eigenfunctions, or left singular functions, at the rows of X: (n, k), of unit L²(ρ) norm.
-
-        float64, or complex128 if values are complex; in the container of X: dask for zarr, and an xarray.DataArray for
-        data with labels (`help(daskspectral.guides.fitting)`); a list for a list of trajectories.
+        """Return the eigenfunctions, or singular functions, at the rows of X.
 
         Parameters
         ----------
-        X : array, frame, path, URL or Rows
-            Rows with the columns of the fit. Invalid rows raise InvalidRowError, or become NaN with `Rows(X,
-            on_invalid="skip")`; "pairwise" uses their entries that are present, after a fit with it.
+        X : array-like of shape (n, d), Rows, path or URL
+            Rows with the columns of the fit. Invalid rows raise InvalidRowError, or yield NaN with `Rows(X,
+            on_invalid="skip")`; "pairwise" uses their finite entries, after a fit with this option.
         side : {"left", "right"}, optional
-            "right" for right singular functions, at rows of y if these are other variables; "left" for eigenfunctions
-            of the adjoint if values are complex. Others raise ValueError.
+            "right" for right singular functions, at rows of y if they depend on other variables; "left" for
+            eigenfunctions of the adjoint if values are complex. Otherwise ValueError is raised.
         extrapolate : {"nearest", "nan", "raise"}
-            Where all kernels at landmarks vanish, or outside the box of a lattice: the values at the nearest landmark
-            or place in the box, or NaN, with an ExtrapolationWarning that counts these rows, or a ValueError.
+            Values for rows at which all kernels at landmarks vanish, or outside the box of a FourierBasis: those at
+            the nearest landmark or point of the box, or NaN, with an ExtrapolationWarning that counts these rows,
+            or a ValueError.
         out : str or path, optional
-            A path or URL for a new zarr group with the values and their labels, in place of a result. It appears whole
-            or not at all; `overwrite=True` replaces an existing one.
+            Path or URL of a new zarr group for the values and their labels, written atomically, in place of a
+            returned array; `overwrite=True` replaces an existing one.
         progress : bool, optional
-            Whether to show a bar; None for a bar on a terminal only.
+            Show a progress bar; None shows it on a terminal only.
+
+        Returns
+        -------
+        array of shape (n, k)
+            Functions of unit L²(ρ) norm, float64, or complex128 if values are complex. The container follows X:
+            dask for zarr, xarray.DataArray for labeled data (`help(daskspectral.guides.fitting)`), a list for a
+            list of trajectories.
         """
         self._check_frame(X, options.get("out"))
         check_is_fitted(self)
         check_option("side", side, (None, "left", "right"))
         if side is not None and len(self.solver_.sides) == 1:
-            raise ValueError(f"{type(self).__name__} has one kind of functions, and not side={side!r}: leave side out")
+            raise ValueError(
+                f"side must be None for {type(self).__name__}, which has one kind of functions, got {side!r}"
+            )
         coefficients = vars(self).get(f"{side}_coefficients_", self.coefficients_)
         right = side == "right" and coefficients is not self.coefficients_
         role = Role.TEST if right else Role.TRIAL
@@ -374,37 +411,59 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
 
     @property
     def patterns_(self) -> Patterns:
-        """The regression of the columns of X on the functions of `transform`, in the units of X (`Patterns`).
+        """Regression of the columns of X on the functions, in the units of X (`Patterns`).
 
-        It is 0 in columns that were left out. Raises ValueError if the pass did not sum what it takes: on a Fourier
-        lattice, and for several views of a row.
+        0 in columns that were left out. Raises ValueError if the pass has no sums for it: on a FourierBasis, or with
+        several views of a row.
         """
         found = patterns_of(self.fitted().moments_, self.coefficients_)
         return found.in_columns(self.preparation_, self.n_features_in_, units_of_columns(self))
 
     @property
     def explained_variance_ratio_(self) -> Array:
-        """Shares (k,) of the variance of the fitted columns that each function explains alone; as `patterns_`."""
+        """Share (k,) of the variance of the fitted columns that each function explains; raises as `patterns_`."""
         return self.patterns_.explained
 
     def to_xarray(self, X: Any = None) -> xr.Dataset:
-        """Return the model as a Dataset: values with errors, functions, regression maps, and the functions at rows X.
+        """Return the model as a Dataset of values, errors, functions and regression maps.
 
-        Along `component` are the values with `_lower` and `_upper`, `standard_error`, `validation_value`, `multiplet`,
+        Along `component`: the values with `_lower` and `_upper`, `standard_error`, `validation_value`, `multiplet`,
         `reliable`, `constant`, `function_error`, `coefficients` and `explained_variance_ratio`. `<variable>_pattern`
-        and `<variable>_mean` are in the dimensions and units of the data (`x` without names), those of the model's
-        names called `x_component`; `eigenfunction` are values at X, of a pair of views at the first, of several
-        trajectories one after another with the coordinate `trajectory`. Patterns are missing if the pass did not sum
-        what they take (`patterns_`).
+        and `<variable>_mean` have the dimensions and units of the data (`x` if unnamed); dimensions of the data whose
+        names are in use are renamed to `x_component` and so on. Patterns are missing if `patterns_` raises ValueError.
+
+        Parameters
+        ----------
+        X : array-like, Rows, path, URL, tuple or list, optional
+            Rows at which the variable `eigenfunction` is evaluated; the first of a pair of views; several
+            trajectories are concatenated, with the coordinate `trajectory`.
+
+        Returns
+        -------
+        xarray.Dataset
+            The results.
         """
         return model_dataset(self.fitted(), X)
 
     def inverse_transform(self, F: Any) -> Any:
-        """Return rows X (n, d) by the least-squares regression of X on the functions, of their values F (n, k).
+        """Reconstruct the rows X (n, d) from function values F (n, k) by least-squares regression.
 
-        With `Covariance()` and all components it gives X back; columns that were left out are NaN. A DataArray F (...,
-        component) of a model of labelled data gives a DataArray, or a Dataset of several variables, in the dimensions
-        and units of the data; lazily of chunked values. Raises ValueError for another shape, and as `patterns_`.
+        Exact for `Covariance()` with all components.
+
+        Parameters
+        ----------
+        F : array of shape (n, k), or DataArray of shape (..., k)
+            Function values; with labels if the model was fitted to labeled data.
+
+        Returns
+        -------
+        array of shape (n, d), DataArray or Dataset
+            Rows in the dimensions and units of the data, lazy if F is chunked; NaN in columns that were left out.
+
+        Raises
+        ------
+        ValueError
+            If F has another shape, or `patterns_` raises it.
         """
         if are_trajectories(F):
             return [self.inverse_transform(each) for each in F]
@@ -460,7 +519,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         return self._rows(function, X, coordinates=labels, role=apart, **options)
 
     def _labels(self) -> dict[str, Array]:
-        """The values of the functions, (k,), with the ends of their intervals and their standard errors."""
+        """Return the values (k,) of the functions, the ends of their intervals, and standard errors."""
         names = Attributes(self.solver_)
         found, errors = {names.value: self._values}, vars(self).get(names.errors)
         if errors is not None:
@@ -477,18 +536,37 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         sample_weight: Any = None,
         progress: bool | None = None,
     ) -> float:
-        """Score the first `n_components` functions on rows X that they were not fitted to; larger is better.
+        """Return the score of the first `n_components` functions on held-out rows X; larger is better.
 
-        Minus the sum of their Ritz values, at most minus the sum of the least eigenvalues; for singular values and
-        Transfer VAMP-2, the sum of their squares; for generators the sum of their real parts. It compares kernels,
-        scales and bases, and is -inf for fewer functions. `y` is the second view of an operator that has two.
+        Minus the sum of Ritz values, at most minus the sum of the smallest eigenvalues. For singular values and
+        Transfer VAMP-2, the sum of their squares; for generators the sum of real parts. Use it to compare kernels,
+        scales and bases.
 
-        Raises ValueError for no more rows than functions, and for other columns than those of the fit.
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Rows, path, URL, tuple or list
+            Rows that were not used in the fit.
+        y : array-like, optional
+            Second view of the rows.
+        sample_weight : array of shape (n,), optional
+            Frequency weights.
+        progress : bool, optional
+            Show a progress bar; None shows it on a terminal only.
+
+        Returns
+        -------
+        float
+            The score; -inf if there are fewer functions.
+
+        Raises
+        ------
+        ValueError
+            If there are no more rows than functions, or columns differ from those of the fit.
         """
         return self.scored(X, y, sample_weight=sample_weight, progress=progress).score
 
     def scored(self, X: Any, y: Any = None, *, sample_weight: Any = None, progress: bool | None = None) -> SpanScore:
-        """Return the `score` with the values of the functions on these rows that it is the sum of, and their number."""
+        """Return the `score` with the values of the functions that it sums, and their number."""
         with open_table(self, X, RunContext(progress), y=y, sample_weight=sample_weight) as table:
             return measure_score(self, table.rows, sample_weight=table.sample_weight, progress=progress)
 
@@ -500,7 +578,7 @@ COMPONENT = "component"
 
 
 def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
-    """The Dataset of `SpectralDecomposition.to_xarray`."""
+    """Return the Dataset of `SpectralDecomposition.to_xarray`."""
     import xarray as xr
 
     dim, first = estimator.numbering
@@ -515,10 +593,14 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
         "validation_value": (
             dim,
             estimator.validation_values_,
-            {"long_name": f"{value} on rows that were not fitted to"},
+            {"long_name": f"{value} on held-out rows"},
         ),
-        "multiplet": (dim, estimator.multiplets_, {"long_name": "values of one multiplet are not distinguishable"}),
-        "reliable": (dim, estimator.reliable_, {"long_name": "value is reliable; of a constant always"}),
+        "multiplet": (
+            dim,
+            estimator.multiplets_,
+            {"long_name": "number of the multiplet: its values are not distinguishable"},
+        ),
+        "reliable": (dim, estimator.reliable_, {"long_name": "value is reliable; always True for a constant"}),
         "constant": (dim, np.arange(count) < estimator.n_constants_, {"long_name": "function is a constant"}),
         "function_error": (dim, estimator.function_errors_, {"long_name": "sine of the angle of a group"}),
     }
@@ -532,8 +614,8 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
         attrs=plain(provenance(type(estimator).__name__, estimator._plain_params())),
     )
     if estimator.moments_.pairs is not None:
-        told = "share of negative eigenvalues of the covariances by pairs of columns, which were clipped"
-        dataset["clipped_share"] = (), estimator.moments_.clipped, {"long_name": told}
+        about = "share of negative eigenvalues of the pairwise covariance matrix, which were clipped to 0"
+        dataset["clipped_share"] = (), estimator.moments_.clipped, {"long_name": about}
     fields = _patterns(estimator) if SUMS in estimator.moments_.arrays else []
     if fields:
         dataset["explained_variance_ratio"] = dim, estimator.patterns_.explained
@@ -550,7 +632,7 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
     if X is not None:
         if isinstance((rows := Rows.of(X)).data, tuple) and not estimator._takes_trajectories:
             X = replace(rows, data=rows.data[0])
-        values = estimator._functions(estimator.coefficients_, X)  # whatever is asked for
+        values = estimator._functions(estimator.coefficients_, X)
         parts = [
             part
             if isinstance(part, xr.DataArray)
@@ -562,7 +644,7 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
 
 
 def one_after_another(parts: Sequence[xr.DataArray]) -> xr.DataArray:
-    """Return values of several trajectories along their first dimension, with the coordinate "trajectory"."""
+    """Concatenate values of several trajectories along their first dimension, with the coordinate "trajectory"."""
     import xarray as xr
 
     dim = parts[0].dims[0]
@@ -574,10 +656,10 @@ def one_after_another(parts: Sequence[xr.DataArray]) -> xr.DataArray:
 
 @dataclass(frozen=True, eq=False)
 class Fields:
-    """Values (..., d) in the columns of X along leading `dims`: a variable `<name of the variable>_<kind>` of each.
+    """Values (..., d) in the columns of X, to be written as variables `<name of the variable>_<kind>`.
 
-    That of the only variable is called `kind` if it is `alone`. The columns are those of a `right` view, if asked, and
-    units are those of the data with `per` behind them.
+    `dims` are the leading dimensions. The name is `kind` for a single variable if `alone`; columns are those of the
+    `right` view if it is True; `per` is appended to the units of the data.
     """
 
     kind: str
@@ -591,12 +673,12 @@ class Fields:
     per: str = ""
 
     def name_of(self, variable: str) -> str:
-        """Return the name of the values in a variable of the data."""
+        """Return the name of the output for a variable of the data."""
         return self.kind if self.alone else f"{variable}_{self.kind}"
 
 
 def _patterns(estimator: Any) -> list[Fields]:
-    """The regression maps with their intervals, and the means."""
+    """Return the regression maps with their intervals, and the means."""
     patterns, dim = estimator.patterns_, estimator.numbering[0]
     bounds = [
         Fields(f"pattern_{end}", values, (dim,), long_name=f"{end} end of the 95 % interval")
@@ -609,10 +691,9 @@ def _patterns(estimator: Any) -> list[Fields]:
 def with_fields(
     dataset: xr.Dataset, estimator: Any, fields: Sequence[Fields], functions: Mapping[str, xr.DataArray]
 ) -> xr.Dataset:
-    """Return the dataset with values in the dimensions of the data, and functions of their rows.
+    """Return the dataset with `fields` in the dimensions of the data, and `functions` of the rows.
 
-    A dimension or coordinate of the data with a name that the model's dataset has, such as the components of another
-    model, is called x_... .
+    A dimension or coordinate of the data whose name is in use by the dataset is renamed to x_... .
     """
     layout: Layout | None = vars(estimator).get("layout_")
     names = ["x"] if layout is None else [variable.name or "x" for variable in layout.variables]
@@ -623,10 +704,10 @@ def with_fields(
         for name, values in in_the_field(
             estimator, part.values, part.dims, part.coords, taken, right=part.right
         ).items():
-            said = {"long_name": part.long_name.format(name)} if part.long_name else {}
+            attrs = {"long_name": part.long_name.format(name)} if part.long_name else {}
             if part.per and "units" in values.attrs:
-                said["units"] = f"{values.attrs['units']}{part.per}"
-            found[part.name_of(name)] = values.assign_attrs(**said, **part.attrs)
+                attrs["units"] = f"{values.attrs['units']}{part.per}"
+            found[part.name_of(name)] = values.assign_attrs(**attrs, **part.attrs)
     for name, values in functions.items():
         dim = estimator.numbering[0]
         values = values.drop_vars([key for key in values.coords if dim in values[key].dims])
@@ -636,7 +717,7 @@ def with_fields(
 
 
 def units_of_columns(estimator: Any, right: bool = False) -> Any:
-    """Return what values in the columns of X, or of a `right` view, are multiplied by to be in its units, (d,) or 1."""
+    """Return the factors (d,), or 1, from values in the columns of X, or of the `right` view, to its units."""
     layout = vars(estimator).get(f"{'right_' * right}layout_")
     return 1.0 if layout is None else layout.units
 
@@ -650,10 +731,10 @@ def in_the_field(
     *,
     right: bool = False,
 ) -> dict[str, xr.DataArray]:
-    """Return values (..., d) in the columns of X as an array of each variable of the fit; of one, `x`, without labels.
+    """Return values (..., d) in the columns of X as one array per variable of the fit; `x` for unlabeled data.
 
-    The columns are those of a `right` view, if asked. Dimensions and coordinates of the data with names that are
-    `taken`, or lead, are called x_... .
+    Columns are those of the `right` view if it is True. Dimensions and coordinates of the data whose names are `taken`,
+    or in `dims`, are renamed to x_... .
     """
     import xarray as xr
 

@@ -1,4 +1,4 @@
-"""What a summary says of a spectral decomposition: the verdict, the facts, and the table of values."""
+"""Contents of the summary of a spectral decomposition: verdict, facts, and table of values."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ from daskspectral.moments.folds import FoldKind
 from daskspectral.moments.intervals import beyond_constants, reliable_words
 from daskspectral.spectral.components import modes_of
 
-DEALT = {
-    FoldKind.HASH: "rows dealt at random",
-    FoldKind.RANDOM: "rows dealt at random",
+FOLD_RULES = {
+    FoldKind.HASH: "rows assigned at random",
+    FoldKind.RANDOM: "rows assigned at random",
     FoldKind.BLOCKS: "contiguous blocks",
     FoldKind.LABELS: "rows by their labels",
 }
-LOPSIDED = 0.2  # (up - down) / (up + down) of an interval, from which both ends are shown
-SLOWEST = 3  # processes whose timescales are told
-NAMED = 8  # runs of doubted values that a verdict names
+ASYMMETRIC = 0.2  # both ends of an interval are shown if (up - down) / (up + down) exceeds this
+SLOWEST = 3  # number of processes whose timescales are shown
+NAMED = 8  # maximum number of runs of unreliable values in a verdict
 
 
-def told(what: Any) -> dict[str, Any]:
-    """The parts of a `Summary` of a fitted decomposition."""
+def summary_parts(what: Any) -> dict[str, Any]:
+    """Return the parts of a `Summary` of a fitted decomposition."""
     moments: Moments = what.moments_
     details: dict[str, Any] = {}
     if moments.folds is not None:
-        details["folds"] = f"{moments.folds.number}, {DEALT[moments.folds.rule]}"
+        details["folds"] = f"{moments.folds.number}, {FOLD_RULES[moments.folds.rule]}"
     if (baseline := getattr(getattr(what, "layout_", None), "baseline", None)) is not None:
         details["anomalies"] = str(baseline)
     if moments.pairs is not None:
-        told = f"{100 * moments.missing:.3g} % of the entries"
-        details["missing"] = f"{told}; {100 * moments.clipped:.2g} % of the eigenvalues were negative, and clipped"
+        missing = f"{100 * moments.missing:.3g} % of the entries"
+        details["missing"] = f"{missing}; {100 * moments.clipped:.2g} % of the eigenvalues were negative, and clipped"
     details |= {"rank": " and ".join(map(str, np.atleast_1d(what.rank_))), "status": what.message_}
     for name in ("support_", "right_support_"):
         support = getattr(what, name, None)
         if support is not None:
             least, middle = np.min(support), np.median(support)
             title = name.removesuffix("_").replace("_", " ")
-            details[title] = f"{least:.4g} effective points under a function at least, {middle:.4g} in the median"
+            details[title] = f"at least {least:.4g} effective rows per function, {middle:.4g} in the median"
     return {
         "verdict": verdict_of(what),
         "facts": measured_facts(moments) | chosen_facts(what),
@@ -53,7 +53,7 @@ def told(what: Any) -> dict[str, Any]:
 
 
 def verdict_of(what: Any) -> str:
-    """How many values are reliable, and which are not; or why nothing is known of it."""
+    """Return how many values are reliable and which are not, or why this is not known."""
     reliable, constants, value = what.reliable_, what.n_constants_, what.solver_.value
     if intervals_of(what) is None:
         which = (
@@ -61,7 +61,7 @@ def verdict_of(what: Any) -> str:
             if len(reliable) > 1
             else "whether the value is reliable"
         )
-        return f"no error bars{what.message_.partition('no error bars')[2]}; nothing tells {which}"
+        return f"no error bars{what.message_.partition('no error bars')[2]}; it is not known {which}"
     found, count = beyond_constants(reliable, constants)
     if (modes := modes_of(what)) is not None:
         return modes.verdict
@@ -75,7 +75,7 @@ def verdict_of(what: Any) -> str:
 
 
 def _named(numbers: Any) -> str:
-    """Such as "values 1 to 3 and 5 are"."""
+    """Return a phrase such as "values 1 to 3 and 5 are"."""
     runs = np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)
     parts = [part for run in runs for part in ([f"{run[0]} to {run[-1]}"] if len(run) > 2 else map(str, run))]
     parts = parts if len(parts) <= NAMED else [*parts[:NAMED], "others"]
@@ -85,16 +85,16 @@ def _named(numbers: Any) -> str:
 
 
 def intervals_of(model: Any) -> Any:
-    """The 95 % intervals (k, 2) of the values; None without error bars."""
+    """Return the 95 % intervals (k, 2) of the values; None without error bars."""
     found = getattr(model, Attributes(model.solver_).errors, None)
     return None if found is None or np.isnan(found).all() else found
 
 
 def table_of(model: Any) -> list[list[str]]:
-    """The values of a model, with half the width of their intervals, held-out values, groups and trust.
+    """Return the columns of the table of values: half widths of intervals, validation values, groups, reliability.
 
-    Where the intervals are lopsided, `+-` has the distances of both ends. A group names the first and the last of
-    values that the data cannot tell apart. Without error bars there are the values alone.
+    `+-` contains the distances of both ends if an interval is asymmetric. A group is the first and the last of values
+    that the data cannot distinguish. Without error bars the table contains the values only.
     """
     kind, modes = model.solver_, modes_of(model)
     values = getattr(model, Attributes(kind).values)
@@ -127,16 +127,16 @@ def table_of(model: Any) -> list[list[str]]:
 
 
 def dynamic_facts(model: Any) -> dict[str, str]:
-    """Return the timescales of the slowest processes at each lag; nothing for a single lag."""
+    """Return the timescales of the slowest processes at each lag; empty for a single lag."""
     lags = model.lags_
     if len(lags) < 2:
         return {}
     times, ends = model.timescales_[:, :SLOWEST], model.timescale_errors_[:, :SLOWEST]
-    told = [
+    rows = [
         f"{', '.join(map(_interval, row, around))} at a lag of {lag}"
         for lag, row, around in zip(lags, times, ends, strict=True)
     ]
-    return {"timescales": f"in rows, {'; '.join(told)}"}
+    return {"timescales": f"in rows, {'; '.join(rows)}"}
 
 
 def _interval(time: float, ends: Any) -> str:
@@ -144,8 +144,8 @@ def _interval(time: float, ends: Any) -> str:
 
 
 def _halves(value: float, ends: Any, values: Any) -> str:
-    """Half of the interval, or how far down and up it reaches from the value."""
+    """Return half the width of the interval, or the distances of both ends from the value."""
     down, up = (rounded(distance, values) for distance in (value - ends[0], ends[1] - value))
     if np.isnan(down) or np.isnan(up):
         return "-"
-    return f"{(up + down) / 2:.2g}" if abs(up - down) <= LOPSIDED * (up + down) else f"-{down:.2g} +{up:.2g}"
+    return f"{(up + down) / 2:.2g}" if abs(up - down) <= ASYMMETRIC * (up + down) else f"-{down:.2g} +{up:.2g}"
