@@ -1,4 +1,4 @@
-"""How the left and right functions of an operator are chosen, and the density that it divides out estimated."""
+"""Selection of the left and right functions of an operator, and estimation of the sampling density."""
 
 from __future__ import annotations
 
@@ -40,23 +40,20 @@ MOST_PAIRED = 4000
 
 @dataclass(frozen=True, eq=False)
 class Choice(SearchSpace):
-    """What a decomposition does with what its parameters leave to the data."""
+    """Functions and solver of a decomposition, with hyperparameters that are open until they are selected."""
 
     @property
     def automatic(self) -> bool:
-        """Whether the data decide the kernel or its scale, on the left or on the right."""
+        """Whether the kernel or its scale is selected from the data, on either side."""
         return any(side.automatic for side in self.sides)
 
     @property
     def sizes(self) -> tuple[int, int | None]:
-        """The numbers of functions wanted: p left, and q right ones where they differ, else None."""
+        """Requested numbers of functions: p on the left, q on the right, None if they are the same."""
         return self.left.size, None if self.right is None else self.right.size
 
     def fitted_to(self, source: Source) -> Choice:
-        """Return the same for these data, with the numbers of functions.
-
-        Raise ValueError for a lattice that does not suit the data.
-        """
+        """Return the choice with numbers of functions; raise ValueError if a FourierBasis does not fit the data."""
         left, *right = (side.fitted_to(source, self.operator, self.components) for side in self.sides)
         found = replace(self, left=left, right=right[0] if right else None)
         if left.recipe.after_pass and self.solver.cut:
@@ -64,7 +61,7 @@ class Choice(SearchSpace):
         return found
 
     def choosing(self, source: Source) -> int:
-        """The bytes that the automatic choice takes, if there is one, or rows that are read to span all functions."""
+        """Return the bytes of memory of the automatic selection, or of rows that are read to span all functions."""
         left, right = self.sizes
         if self.automatic:
             return pilot_bytes(source, self.operator, max(left, right or 0))
@@ -77,17 +74,17 @@ class Choice(SearchSpace):
         )
 
     def outline(self, source: Source) -> Outline:
-        """What a plan knows of the functions, as far as metadata tell."""
+        """Return the numbers of functions that are known from metadata, for planning."""
         apart = self.landmark_rows(source, self.left.size - self.left.constant) == LandmarkRows.APART
         probe, own = self.left.probe(source, self.operator), self.left.directions
         return Outline(self.sizes, apart, probe, None if own is None or not own.of_rows else own.size)
 
     def landmark_rows(self, source: Source, size: int) -> LandmarkRows:
-        """What is done with rows that coincide with the `size` left landmarks, as far as their number tells.
+        """Return the treatment of rows that coincide with the `size` left landmarks, judged by their number.
 
-        They are dropped where it is asked for, or where the kernel has a kink, and the form has derivatives; never
-        more than a tenth of the rows: of more landmarks they are summed apart. By default they are apart too while
-        there are fewer than 100 rows to a landmark, else kept; so are they if few rows are none.
+        Forms with derivatives drop them if requested, or if the kernel has a kink. Above a tenth of the rows they are
+        summed apart instead. By default they are summed apart if there are fewer than 100 rows per landmark, and kept
+        otherwise.
         """
         landmarks = self.left.landmarks
         if landmarks is None or landmarks.drop_landmark_rows is False:
@@ -99,7 +96,7 @@ class Choice(SearchSpace):
         return LandmarkRows.APART if size > source.n / 100 else LandmarkRows.KEPT
 
     def check_against(self, source: Source) -> None:
-        """Raise ValueError where data and functions do not fit, as far as metadata tell, before any task is sent."""
+        """Raise ValueError if functions do not fit the data, by metadata alone, before any task is submitted."""
         left, right = derivative_orders(self.operator)
         self.left.check_against(source, left if self.right is not None else max(left, right), self.operator)
         if self.right is not None:
@@ -110,7 +107,7 @@ class Choice(SearchSpace):
             self._check_gaps(source)
 
     def uses_gaps(self, source: Source) -> bool:
-        """Return whether these functions of the data may be fitted to rows with gaps, by pairs of columns."""
+        """Return whether the functions can be fitted to rows with missing values, by pairs of columns."""
         paired = replace(source, on_invalid="pairwise")
         try:
             self.fitted_to(paired)._check_gaps(paired)
@@ -119,38 +116,41 @@ class Choice(SearchSpace):
         return self.operator.takes_gaps
 
     def _check_gaps(self, source: Source) -> None:
-        """Raise ValueError where rows with single missing values do not tell what the functions take of them."""
+        """Raise ValueError if the functions cannot be fitted to rows with missing values."""
         if not all(side.spanning for side in self.sides) or (self.right is not None and self.left.constant):
             expected = "Covariance() without basis, or Cross(center=True) on Landmarks(kernels.Linear())"
-            raise ValueError(f"on_invalid='pairwise' is for {expected}")
+            raise ValueError(f"on_invalid='pairwise' requires {expected}")
         width = sum(source.dimension_at(side.view) for side in self.sides)
         if width > MOST_PAIRED:
-            raise ValueError(f"on_invalid='pairwise' takes up to {MOST_PAIRED} columns, got {width}: choose some")
+            raise ValueError(
+                f"on_invalid='pairwise' requires at most {MOST_PAIRED} columns, got {width}. Select columns"
+            )
 
     def _check_units(self, option: str) -> None:
-        """Raise ValueError if the operator or the functions are in the units of X, which this option changes."""
+        """Raise ValueError if the operator or the functions depend on the units of X, which this option changes."""
         scaled, bound = fields_at_derivatives(self.operator), units_of(self.operator)
         why = ""
         if scaled:
-            why = f"not the units of {', '.join(scaled)} in fields, which the operator {self.operator.name} multiplies "
-            why += "with derivatives; scale both before"
+            why = f"not those of the fields {', '.join(scaled)}, which {self.operator.name} multiplies by derivatives"
         elif any(side.recipe.periodic for side in self.sides):
-            why = "periods are in them; scale the columns of X before"
+            why = "not those of periods"
         elif any(side.recipe.vanishes for side in self.sides):
-            why = "a function that vanishes at the ends of the data is in them; scale the columns of X before"
+            why = "not those of the boundary"
         elif bound:
-            why = f"{self.operator.name} {bound}; scale the columns of X before, and what depends on their units"
+            why = f"{self.operator.name} {bound}"
         if why:
             name = option.partition("=")[0]
-            raise ValueError(f"{option} would change the units of X, and {why}, without {name}")
+            raise ValueError(
+                f"{option} would change the units of X, but {why}. Scale X, and parameters in its units, without {name}"
+            )
 
     def discretise(self, source: Source, random_state: Any, fold_rule: FoldRuleOf, kept: Kept | None) -> Discretisation:
-        """Choose the scaling of columns, the landmarks and the bases, by a pass and draws of rows where needed.
+        """Select the scaling of columns, the landmarks and the bases, by a pass and samples of rows if needed.
 
-        A network is trained on rows of folds that are not reserved by the `fold_rule` of the pass; its state is `kept`.
+        Networks are trained on rows outside the folds reserved by `fold_rule`; `kept` stores their state.
         """
         source, rng, choice = standardized(source), np.random.default_rng(random_state), self
-        of_rows = self.left.directions is not None and self.left.directions.of_rows  # about their mean in any case
+        of_rows = self.left.directions is not None and self.left.directions.of_rows  # centered in any case
         source, units = centered(source, [] if of_rows else self._movable(source))
         if self.operator.solver.by_norm and self.left.spanning:
             self._check_squares(units)
@@ -173,21 +173,21 @@ class Choice(SearchSpace):
         return replace(found, selection=selection, **estimated)
 
     def _check_squares(self, units: Mapping[str, NDArray[np.floating[Any]]]) -> None:
-        """Raise ValueError where the squares of all columns are too small for the numbers that hold variances."""
+        """Raise ValueError if the squares of all columns underflow."""
         numbers = np.finfo(self.dtype)
         for view, sizes in units.items():
             largest = float(sizes.max(initial=0.0))
             if 0 < largest < np.sqrt(float(numbers.tiny) / float(numbers.eps)):
                 what = f"the columns of {label_of(view)} vary by {largest:.1g}"
-                raise ValueError(f"{what}, whose square is no {self.dtype}: multiply them by a constant")
+                raise ValueError(f"{what}, whose square underflows in {self.dtype}. Multiply them by a constant")
 
     def _movable(self, source: Source) -> list[str]:
-        """The views whose points may be about a center: those of functions whose span has no origin."""
+        """Return the views that can be centered: those of functions whose span is translation invariant."""
         if _is_placed(self.operator):
             return []
         found: dict[str, bool] = {}
         for side in self.sides:
-            view = side.view if side.view in source.apart else "x"  # others are prepared as x is
+            view = side.view if side.view in source.apart else "x"  # other views share the preparation of x
             found[view] = found.get(view, True) and side.movable(source, self.operator)
         return [view for view, movable in found.items() if movable]
 
@@ -207,14 +207,14 @@ class Choice(SearchSpace):
     def _discretised(
         self, source: Source, rng: np.random.Generator, fold_rule_of: FoldRuleOf, kept: Kept | None
     ) -> Discretisation:
-        """Return the bases, built by recipes of which all hyperparameters are known."""
+        """Return the bases, built by recipes with fixed hyperparameters."""
         left, right, network = self.left, self.right, self.left.recipe.trained
         fold_rule = fold_rule_of(self.sizes) if network or left.directions is not None else None
         reserved = reserved_folds(fold_rule.number) if network and fold_rule is not None else ()
         networks: list[Any] = []
 
         def trained(recipe: NeuralBasis, rng: np.random.Generator) -> NetworkBasis:
-            if not networks:  # those of both sides are trained together
+            if not networks:  # both sides are trained together
                 seed, other = int(rng.integers(2**31)), None if right is None else cast(NeuralBasis, right.recipe)
                 rounds = rounds_of(source, self.operator, recipe.rows, seed, fold_rule, reserved)
                 completed = left.completed, left.completed if right is None else right.completed
@@ -243,9 +243,9 @@ class Choice(SearchSpace):
             chosen["basis"] = again
             treatment = self.landmark_rows(source, basis.size - left.constant)
             share = 0.0 if treatment == LandmarkRows.KEPT else found.share_at_landmarks(source)
-            if treatment == LandmarkRows.DROPPED and share > MOST_DROPPED + CHANCE:  # rows repeat
+            if treatment == LandmarkRows.DROPPED and share > MOST_DROPPED + CHANCE:  # rows are repeated
                 treatment = LandmarkRows.APART
-            if treatment == LandmarkRows.APART and share > MOST_APART:  # too few are left to judge functions
+            if treatment == LandmarkRows.APART and share > MOST_APART:  # too few rows remain for validation
                 treatment = LandmarkRows.KEPT
             found = replace(found, landmark_rows=treatment)
         if right is not None:
@@ -259,13 +259,15 @@ class Choice(SearchSpace):
 
 
 def choose_functions(estimator: Any, operator: Operator) -> Choice:
-    """The functions that an estimator's parameters choose. Raises ValueError or TypeError where they cannot work."""
+    """Return the functions that the parameters of an estimator define; raise an error if they are invalid."""
     given, other = named(estimator.basis, "auto"), named(estimator.right_basis, what="right_basis")
     compares = isinstance(given, str)
     if other is not None and not operator.solver.two_sided:
-        raise ValueError(f"right_basis is for operators with singular values, and {operator.name} is not")
+        raise ValueError(
+            f"right_basis requires an operator with singular values, got {operator.name}. Omit right_basis"
+        )
     if operator.center and not operator.solver.two_sided:
-        raise ValueError(f"center is for operators with singular values, and {operator.name} is not")
+        raise ValueError(f"center=True requires an operator with singular values, got {operator.name}")
     jumps = isinstance(operator, NeighborJumps)
     functions: Any = given
     if compares or given is None:
@@ -278,28 +280,30 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
     if operator.solver.by_norm and own is not None and own.kernel == "auto" and not left.recipe.vanishes:
         left = replace(left, recipe=replace(own, kernel=Linear()))
     if network and estimator.dtype != "float64":
-        raise ValueError("the functions of a network need dtype='float64': leave dtype out")
+        raise ValueError("dtype must be 'float64' for the functions of a network. Omit dtype")
     right = None
     if other is not None or operator.own_right_basis:
         if other is None:
-            other = functions if network else _alike(left.landmarks)
+            other = functions if network else _right_landmarks(left.landmarks)
         right = FunctionSpace.of(with_outputs(other, components), Role.TEST, operator.right_view, operator)
         _check_networks(left.recipe, right.recipe)
     solver = solving(estimator.solver)
     if is_share(estimator._components) and (left.landmarks is None or type(left.landmarks.kernel) is not Linear):
-        raise ValueError(f"n_components={estimator._components} is a share of variances of columns: leave basis out")
+        raise ValueError(
+            f"n_components={estimator._components} requires variances of columns. Omit basis, or pass an integer"
+        )
     options = isinstance(functions, Landmarks) and repr(functions) != repr(Landmarks())
     return Choice(operator, left, right, components, solver, estimator.dtype, compares, options)
 
 
 def with_outputs(functions: Any, outputs: int) -> Any:
-    """Return the functions, of a network without a number of outputs with this one."""
+    """Return the functions; a network without a number of outputs receives this one."""
     open_ = isinstance(functions, NeuralBasis) and functions.outputs is None
     return replace(functions, outputs=outputs) if open_ else functions
 
 
-def _alike(left: Landmarks | None) -> Landmarks:
-    """Landmarks for right functions of other variables: of the same kernel, chosen by the same method."""
+def _right_landmarks(left: Landmarks | None) -> Landmarks:
+    """Return landmarks for right functions of other variables, with the same kernel and method."""
     if left is None:
         return Landmarks()
     method = left.method if left.drawn else "uniform"
@@ -307,17 +311,17 @@ def _alike(left: Landmarks | None) -> Landmarks:
 
 
 def _has_kink(kernel: Any) -> bool:
-    """Whether k(., y) is not differentiable at y, as for the exponential kernel."""
+    """Return whether k(., y) is not differentiable at y, as for the exponential kernel."""
     return kernel != "auto" and of_distances(kernel.inner) and kernel.inner.smoothness < 1
 
 
 def _check_networks(left: BasisRecipe, right: BasisRecipe) -> None:
-    """Raise ValueError if one side is a network to be trained and the other is not: both are trained together."""
+    """Raise ValueError unless both sides or neither are networks, which are trained together."""
     if left.trained != right.trained:
-        raise ValueError("networks are trained in pairs: give basis and right_basis as a NeuralBasis each")
+        raise ValueError("networks are trained in pairs. Pass a NeuralBasis as basis and as right_basis")
     outputs = [getattr(side, "outputs", None) for side in (left, right)]
     if outputs[0] != outputs[1]:
-        raise ValueError(f"networks are trained in pairs of outputs, and have {outputs[0]} and {outputs[1]}")
+        raise ValueError(f"both networks must have the same number of outputs, got {outputs[0]} and {outputs[1]}")
 
 
 # -- the density of the rows -------------------------------------------------------------------------------------------
@@ -330,10 +334,10 @@ MOST_REMOVED = 0.02
 def with_density(
     operator: Any, source: Source, rng: np.random.Generator, *, periods: tuple[float | None, ...] | None
 ) -> Operator:
-    """The operator with the density of up to 50 000 rows of the source, by their weights.
+    """Return the operator with a density estimate from up to 50 000 weighted rows.
 
-    `periods` has an entry for each prepared column, None where no column is periodic. Raises InvalidRowError for an
-    invalid row (on_invalid="raise"), and ValueError where the rows are one point.
+    `periods` has an entry per prepared column, None for one without a period. Raises InvalidRowError for an
+    invalid row (on_invalid="raise"), and ValueError if all rows coincide.
     """
     rows, x = draw_rows(source, SAMPLE, rng)
     weights = None
@@ -344,20 +348,20 @@ def with_density(
     )
     if density.removed > MOST_REMOVED:
         warn_user(
-            f"the sampling density is clipped below at its quantile {100 * density.clipped:.2g} %, which removes "
-            f"{100 * density.removed:.2g} % of the weight of rows: eigenvalues are off by as much or more. Lower clip, "
-            "or the density exponent",
+            f"the sampling density is clipped at its quantile {100 * density.clipped:.2g} %, which removes "
+            f"{100 * density.removed:.2g} % of the weight of rows: the relative error of eigenvalues is at least as "
+            "large. Lower clip, or the density exponent",
             DensityWarning,
         )
     found: Operator = replace(operator, density=density)
     return found
 
 
-# -- what forms need: derivatives, fields, units -----------------------------------------------------------------------
+# -- requirements of forms: derivatives, fields, units -----------------------------------------------------------------
 
 
 def fields_at_derivatives(operator: Operator) -> list[str]:
-    """The user's fields that multiply derivatives, and are therefore in the units of the data, sorted."""
+    """Return the sorted user fields that multiply derivatives, and so depend on the units of the data."""
     found: set[str] = set()
     for form in operator.forms.values():
         for product in form.products:
@@ -367,32 +371,32 @@ def fields_at_derivatives(operator: Operator) -> list[str]:
 
 
 def _is_placed(operator: Operator) -> bool:
-    """Return whether forms depend on where points are, besides their functions: on a manifold, or by a density."""
+    """Return whether forms depend on the position of points, by a manifold or a density."""
     read = {field.name for field, _ in fields_read(operator, 1)}
     placed = exponent_of(operator.density) or any(made.placed for made in operator.derived.values())
     return bool(placed) or not read.isdisjoint(operator.views)
 
 
 def units_of(operator: Operator) -> str:
-    """What ties an operator to the units of the data, besides such fields; "" where standardised columns suit it too.
+    """Return why an operator depends on the units of the data, except by fields; "" if it does not.
 
-    A gradient or a Laplacian may be taken in standardised columns; a derivative along one column, and a sum of
-    derivatives of different orders, may not.
+    A gradient or a Laplacian is meaningful in standardized columns; a derivative along one column, and a sum of
+    derivatives of different orders, are not.
     """
     if isinstance(operator, Generator) and operator.number is not None:
-        return f"has diffusion={operator.number:g} in them"
+        return f"depends on them by diffusion={operator.number:g}"
     if periods_of_space(operator) is not None:
-        return "has periods in them"
+        return "depends on them by periods"
     for form in operator.forms.values():
         parts = [part for product in form.products for _, part, _ in product.expanded]
         orders = sorted({part.left.order + part.right.order for part in parts})
         if len(orders) > 1:
-            return f"adds products of {' and '.join(map(str, orders))} derivatives in all, which scale differently"
+            return f"adds products of {' and '.join(map(str, orders))} derivatives, which scale differently"
         if not orders[0]:
             continue
         made = {name for product in form.products for name in product.fields & operator.derived.keys()}
         if any(atom.kind == "partial" for part in parts for atom in (part.left, part.right)) or any(
             "x" in operator.derived[name].sources for name in made
         ):
-            return "takes derivatives along directions in them"
+            return "depends on them by directions of derivatives"
     return ""

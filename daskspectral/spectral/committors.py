@@ -1,9 +1,9 @@
 """Committors and mean first passage times in the span of a basis, from the sums of a stopped process.
 
-With S the operator of the process that is stopped in a set (`operators.stopped`), both solve (1 - S) u = v outside of
-the sets, v being the chance of stopping in b within the lag, or the mean time until the process stops or the lag has
-passed: exact at any lag, but for the span (dynamical Galerkin approximation: Thiede, Giannakis, Dinner and Weare 2019;
-Strahan and others 2021).
+With S the operator of the process stopped in a set (`operators.stopped`), both solve (1 - S) u = v outside the sets,
+with v the probability of stopping in b within the lag, or the mean time until the process stops or the lag has passed.
+This is exact at any lag, except for the span (dynamical Galerkin approximation: Thiede, Giannakis, Dinner and Weare
+2019; Strahan and others 2021).
 """
 
 from __future__ import annotations
@@ -22,22 +22,21 @@ Array = NDArray[np.floating[Any]]
 
 
 def stopped_passage(moments: Moments, cut: float, *, both: bool) -> tuple[Array, float, Array]:
-    """Return the functions of a stopped process, in the directions above the cut of the Gram matrix outside the sets.
+    """Solve for the committor to b and the time until a or b of a stopped process.
 
-    These are the coefficients (1 + S, p, 2) of the committor to b and of the time until a or b, for all rows and
-    without each of S folds, the factor of the jackknife's variance, and the shares (3,) of the rows that are outside
-    the sets, in a, and in b.
+    Solutions are in the directions of the Gram matrix outside the sets above the cutoff. Returns their coefficients (1
+    + S, p, 2), for all rows and without each of S folds, the factor of the jackknife variance, and the shares (3,) of
+    the rows outside the sets, in a, and in b.
 
-    Raises ValueError for sets that share rows, and if a set, or the space outside the sets, has none; b may have none
-    unless `both` are wanted.
+    Raises ValueError if a and b have common rows, or if a, the space outside the sets, or b (if `both`) has no row.
     """
     members = moments.arrays["members"]
     outside, a, b, shared = members.tolist()
     if shared:
-        raise ValueError(f"a and b share {shared:.0f} rows: a row is in one of them, or in neither")
-    for count, where in ((outside, "outside of the sets"), (a, "in a"), (b if both else 1, "in b")):
+        raise ValueError(f"a and b must be disjoint, got {shared:.0f} common rows")
+    for count, where in ((outside, "outside the sets"), (a, "in a"), (b if both else 1, "in b")):
         if not count:
-            raise ValueError(f"no row that the lag follows is {where}: give sets that rows enter and leave")
+            raise ValueError(f"no row with a future at this lag is {where}. Pass sets that rows enter and leave")
     w = whiten(moments.arrays["gram"] / moments.weight, cut).matrix
 
     def solved(sums: Mapping[str, Array]) -> Array:
@@ -48,17 +47,17 @@ def stopped_passage(moments: Moments, cut: float, *, both: bool) -> tuple[Array,
 
 
 def passage_of_generator(moments: Moments, cut: float, *, both: bool) -> tuple[Array, float]:
-    """Return the functions of a generator, whose basis vanishes in the sets but for its last one, the guess, if `both`.
+    """Solve for the committor and the passage time of a generator.
 
-    The committor is the guess plus functions of the others, the time these alone: <f, L u> = 0, or -E f, for all of
-    them.
+    The functions of the basis vanish in the sets, except the last one, the guess, if `both`. The committor is the guess
+    plus a combination of the others, the time a combination of these alone: <f, L u> = 0, or -E f, for each of them.
     """
     vanishing = slice(-1 if both else None)
     gram = moments.arrays["gram"][vanishing, vanishing] / moments.weight
     if not np.diagonal(gram).any():
-        raise ValueError("all rows are in the sets, a or b: give sets with rows outside of them")
+        raise ValueError("all rows are in a or b. Pass smaller sets")
     w, p = whiten(gram, cut).matrix, len(moments.arrays["form"])
-    sign = np.sign(np.trace(w.T @ moments.arrays["form"][vanishing, vanishing] @ w))  # of -L, or of L
+    sign = np.sign(np.trace(w.T @ moments.arrays["form"][vanishing, vanishing] @ w))  # of -L or L
 
     def solved(sums: Mapping[str, Array]) -> Array:
         form, found = sums["form"][vanishing], np.zeros((p, 2))
@@ -72,7 +71,7 @@ def passage_of_generator(moments: Moments, cut: float, *, both: bool) -> tuple[A
 
 
 def _by_folds(moments: Moments, solved: Callable[[Mapping[str, Array]], Array]) -> tuple[Array, float]:
-    """What is solved of the sums over all rows, and without each fold that has some; the factor of the jackknife."""
+    """Return solutions (1 + S, ...) for all rows and without each of S folds, and the factor of the jackknife."""
     folds, sums = moments.folds, moments.arrays
     filled = [] if folds is None else folds.filled
     if folds is None or len(filled) < 2:

@@ -1,4 +1,4 @@
-"""What principal components are asked besides variances: rotated and complex patterns, how many rise above noise."""
+"""Further analyses of principal components: rotation, pattern intervals, significance, and complex patterns."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from daskspectral.solvers import Solving, solving
 Array = NDArray[np.floating[Any]]
 Complex = NDArray[np.complexfloating[Any, Any]]
 
-ROUNDING = 1e-9  # of shares that add up to 1
-BLOCKS = 10  # of rows that follow one another, for error bars
-SIGNIFICANCE = "_significance_"  # the attribute that a solution leaves
+ROUNDING = 1e-9  # of the sum of shares, which is 1
+BLOCKS = 10  # of contiguous rows, for error bars
+SIGNIFICANCE = "_significance_"  # attribute in which the result is cached
 
 
 # -- rotation ----------------------------------------------------------------------------------------------------------
 
 
 def rotated(model: Any, count: int) -> Any:
-    """The fitted model of `EOF.rotated`."""
+    """Return the fitted model of `EOF.rotated`."""
     found, coefficients = copy.copy(model), model.coefficients_[:, :count]
     loadings = np.array(patterns_of(model.moments_, coefficients).maps.real.T, dtype=float)
     rotation = varimax(loadings)
@@ -47,7 +47,7 @@ def rotated(model: Any, count: int) -> Any:
     order = np.argsort(-variances, kind="stable")
     loadings, rotation = loadings[:, order], rotation[:, order]
     fix_signs(loadings, rotation)
-    nothing = np.full(count, np.nan)
+    missing = np.full(count, np.nan)
     unknown = ("standard_errors_", "validation_values_", "function_errors_", "discretization_errors_", "residuals_")
     values = {
         "n_components": count,
@@ -55,10 +55,10 @@ def rotated(model: Any, count: int) -> Any:
         "rotation_": rotation,
         "eigenvalues_": variances[order],
         "eigenvalue_errors_": np.full((count, 2), np.nan),
-        **dict.fromkeys(unknown, nothing),
+        **dict.fromkeys(unknown, missing),
         "multiplets_": np.arange(count),
         "reliable_": np.zeros(count, dtype=bool),
-        "message_": f"{count} components rotated by varimax; no error bars after a rotation: the components have them",
+        "message_": f"{count} components rotated by varimax; no error bars after a rotation",
     }
     vars(found).update(values)
     vars(found).pop(SIGNIFICANCE, None)
@@ -73,17 +73,19 @@ def rotated(model: Any, count: int) -> Any:
 
 
 def components_of(moments: Moments, share: float, solver: Solving, device: Device) -> int:
-    """Return the number of components that explain more than a share of the variance, as scikit-learn's PCA does.
+    """Return the least number of components that explain more than a share of the variance, as in scikit-learn's PCA.
 
-    Warns with a RankWarning if all of them explain less. Raises ValueError for components of a kernel.
+    Issues a RankWarning if all of them explain less. Raises ValueError for components of a kernel.
     """
     if linear_landmarks(moments) is None:
-        raise ValueError(f"n_components={share!r} is a share of the variance of columns, not of a kernel's components")
+        raise ValueError(
+            f"n_components={share!r} requires components of columns, got those of a kernel. Pass an integer"
+        )
     problem = GalerkinProblem(moments, moments.basis.size, None, solver, device=device)
     explained = np.cumsum(patterns_of(moments, problem.left.spread(problem.whole.left)).explained)
     if not len(explained) or explained[-1] < share * (1 - ROUNDING):
         found = f"{len(explained)} components explain {explained[-1] if len(explained) else 0:.3g} of the variance"
-        warn_user(f"{found}, less than n_components={share!r}: give more rows, or a smaller share", RankWarning)
+        warn_user(f"{found}, less than n_components={share!r}. Pass more rows, or a smaller share", RankWarning)
     return max(1, min(int(np.searchsorted(explained, share, "right")) + 1, len(explained)))
 
 
@@ -91,20 +93,22 @@ def components_of(moments: Moments, share: float, solver: Solving, device: Devic
 
 
 def linear_landmarks(moments: Moments) -> Array | None:
-    """The orthonormal landmarks (r, d) of components of columns; None for those of a kernel."""
+    """Return the orthonormal landmarks (r, d) of components of columns; None for those of a kernel."""
     basis: Any = moments.basis.parts[-1]
     return basis.landmarks if isinstance(getattr(basis, "kernel", None), Linear) else None
 
 
 def pattern_errors(model: Any) -> Array:
-    """The intervals of `EOF.pattern_errors_`."""
+    """Return the intervals of `EOF.pattern_errors_`."""
     moments, found = model.moments_, model.patterns_.single
     landmarks, known = linear_landmarks(moments), not np.isnan(model.standard_errors_).any()
     if landmarks is None or moments.folds is None or not known:
         return np.full((*found.shape, 2), np.nan)
     problem = GalerkinProblem(moments, len(found), None, solving(model.solver))
     ends = pattern_ends(problem, moments.folds, model.multiplets_, landmarks)
-    turned = np.sum(problem.left.spread(problem.whole.left) * model.coefficients_, axis=0) < 0  # by an update
+    turned = (
+        np.sum(problem.left.spread(problem.whole.left) * model.coefficients_, axis=0) < 0
+    )  # sign changed by an update
     ends[turned] = -ends[turned][..., ::-1]
     raw = model.preparation_.of_directions.inverse(ends.swapaxes(1, 2), model.n_features_in_)
     layout = vars(model).get("layout_")
@@ -115,54 +119,56 @@ def pattern_errors(model: Any) -> Array:
 
 
 def modes_of(model: Any) -> Significance | None:
-    """Return how far the components of a fitted model are known; None for other functions, and rows that do not tell.
+    """Return the significance of the components of a fitted model; None if it is not available.
 
-    A solution leaves it, and that of a model from a file follows from its moments.
+    The result is cached; for a model from a file it is computed from the moments.
     """
-    own = vars(model)
-    if SIGNIFICANCE not in own:
-        whole = "rotation_" not in own and own["moments_"].autocovariance is not None
-        own[SIGNIFICANCE] = significance_of(own["moments_"], own["coefficients_"]) if whole else None
-    found: Significance | None = own[SIGNIFICANCE]
+    known = vars(model)
+    if SIGNIFICANCE not in known:
+        whole = "rotation_" not in known and known["moments_"].autocovariance is not None
+        known[SIGNIFICANCE] = significance_of(known["moments_"], known["coefficients_"]) if whole else None
+    found: Significance | None = known[SIGNIFICANCE]
     return found
 
 
 def significance(model: Any) -> Significance:
-    """The comparison of `EOF.significance`."""
+    """Return the result of `EOF.significance`, or raise ValueError."""
     found = modes_of(model)
     if found is None:
         raise ValueError(
-            f"significance requires components of columns, without a rotation, of {LEAST_ROWS} or more whole rows; "
-            f"the fit has {model.moments_.count} rows"
+            f"significance requires components of columns, without rotation, and at least {LEAST_ROWS} rows without "
+            f"missing values; the fit has {model.moments_.count} rows"
         )
     return found
 
 
 def _in_time(model: Any, rows: Rows, why: str) -> Source:
-    """Return the rows, prepared as those of the fit. Raise ValueError, which says `why`, for gaps in their times."""
+    """Return the rows, prepared as in the fit; raise ValueError with the reason `why` for gaps in their times."""
     source = open_data(model.moments_.operator, rows, weight=None, progress=False)
     check_widths(model.moments_, source)
     check_even(source, why)
     return Discretisation.of(model.moments_).prepared(source, model.moments_.operator)
 
 
-# -- complex components, of the analytic signal, which tell what propagates (Hilbert EOFs) -----------------------------
+# -- complex components of the analytic signal, for patterns that propagate (Hilbert EOFs) -----------------------------
 
 
 def analytic_rows(model: Any, rows: Rows) -> tuple[Any, NDArray[np.int64]]:
-    """Return the analytic signal (n, d) of prepared columns of mean 0, x + i H x, and the block (n,) of each row.
+    """Return the analytic signal (n, d) x + i H x of prepared, centered columns, and the block (n,) of each row.
 
-    The signal is a dask array, in blocks of columns, by an FFT along all rows of a member of an ensemble at once; the
-    values are those of `scipy.signal.hilbert`. Blocks are of the same times in all members. Raises ValueError for gaps
-    in the times of the rows, and InvalidRowError, which is one, for missing values.
+    The signal is a dask array in blocks of columns, by an FFT along all rows of a member of an ensemble, with the
+    values of `scipy.signal.hilbert`. Blocks contain the same times of all members. Raises ValueError for gaps in the
+    times of the rows, and InvalidRowError for missing values.
     """
-    source = _in_time(model, rows, "an analytic signal takes rows in the order of time")
+    source = _in_time(model, rows, "an analytic signal requires rows in the order of time")
     x = lazy_rows(source.readers["x"]).rechunk({1: -1})
     x = x.map_blocks(source.preparation, dtype=float, chunks=(x.chunks[0], (source.dimension,)))
     known = np.asarray((abs(x) < np.inf).all(axis=1).compute())
     if not known.all():
         row = int(known.argmin())
-        raise InvalidRowError(f"row {row} of X has missing values: an analytic signal takes rows without gaps", row)
+        raise InvalidRowError(
+            f"row {row} of X has missing values. Fill them first: an analytic signal requires all rows", row
+        )
     x, series = x.rechunk({0: -1, 1: "auto"}), source.series
     length = series.length or source.n
     signal = (x - x.mean(axis=0)).map_blocks(_analytic, length, series.stride, dtype=complex)
@@ -180,10 +186,10 @@ def _analytic(x: Any, length: int, stride: int) -> Any:
 
 
 def complex_components(model: Any, z: Any, blocks: NDArray[np.int64], count: int) -> tuple[Any, Complex, Any]:
-    """The fitted model of pairs of real components, complex patterns (count, d) and their scores (n, count), lazy.
+    """Return a model of pairs of real components, complex patterns (count, d), and lazy scores (n, count).
 
-    The rows (Re z, Im z) and (-Im z, Re z) have the covariance of z, a Hermitian matrix, as a real one, half as large,
-    each of whose values is there twice. Scores have the mean square 1; the largest entry of a pattern is positive.
+    The rows (Re z, Im z) and (-Im z, Re z) represent half the Hermitian covariance of z by a real matrix, with each
+    eigenvalue twice. Scores have mean square 1; the largest entry of a pattern is positive.
     """
     import dask.array as da
 
@@ -191,10 +197,10 @@ def complex_components(model: Any, z: Any, blocks: NDArray[np.int64], count: int
     rows = z.rechunk({0: "auto", 1: -1})
     both = da.concatenate([da.concatenate([rows.real, rows.imag], 1), da.concatenate([-rows.imag, rows.real], 1)])
     labels = None if model.folds is None else np.tile(blocks, 2)
-    own = {name: getattr(model, name) for name in ("dtype", "device", "random_state")}
-    fitted = type(model)(2 * count, folds=labels, **own)
+    options = {name: getattr(model, name) for name in ("dtype", "device", "random_state")}
+    fitted = type(model)(2 * count, folds=labels, **options)
     with warnings.catch_warnings():
-        for category in (ReliabilityWarning, RankWarning):  # of values that are there twice; what is reliable is told
+        for category in (ReliabilityWarning, RankWarning):  # values are double; reliability is reported in the result
             warnings.simplefilter("ignore", category)
         fitted.fit(both.rechunk({1: -1}), progress=False)
     maps = np.sqrt(2) * fitted.patterns_.single[::2]

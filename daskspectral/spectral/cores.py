@@ -1,7 +1,7 @@
-"""Visits of trajectories to the cores of metastable sets, rows that belong to one set almost alone.
+"""Visits of trajectories to the cores of metastable sets, rows whose membership in one set is near 1.
 
-A trajectory is in the set whose core it visited last, so that it does not jump where it turns back (milestoning;
-Schütte, Noé, Lu, Sarich and Vanden-Eijnden 2011). Visits of rows that follow one another add up, across chunks too.
+A trajectory is assigned to the set whose core it visited last, so that recrossings are not counted as jumps
+(milestoning; Schütte, Noé, Lu, Sarich and Vanden-Eijnden 2011). Visits of consecutive rows are additive across chunks.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from daskspectral.passes.functions import SpanValues
 from daskspectral.passes.scale import added
 
 Array = NDArray[Any]
-CORE = 0.8  # membership, from which on a row is in the core of a set
+CORE = 0.8  # membership from which a row is in the core of a set
 
 
 @dataclass(frozen=True, eq=False)
 class Visits:
-    """Visits of rows that follow one another: `jumps` (m, m) between cores, and `rows` (m,) after a visit to each.
+    """Visits of consecutive rows: number of `jumps` (m, m) between cores, and of `rows` (m,) after a visit to each.
 
-    The rows begin in the trajectory `first`, of which `lead` rows come before its core `entered`, and end in `last`
-    after a visit to the core `left`; -1 is none.
+    The rows start in the trajectory `first`, with `lead` rows before the core `entered`, and end in the trajectory
+    `last` after a visit to the core `left`; -1 means no core.
     """
 
     jumps: Array
@@ -42,7 +42,7 @@ class Visits:
 
     @classmethod
     def of(cls, memberships: Array, trajectories: Array) -> Visits:
-        """Return the visits of rows with memberships (c, m) in trajectories with ascending numbers (c,)."""
+        """Return the visits of rows with memberships (c, m) in trajectories of ascending numbers (c,)."""
         count, m = memberships.shape
         number = np.arange(count)
         core = np.where(memberships.max(axis=1) >= CORE, memberships.argmax(axis=1), -1)
@@ -75,7 +75,7 @@ class Visits:
 
     @property
     def rates(self) -> Array | None:
-        """The rates (m, m) of jumps between sets; None if a set was never visited."""
+        """Rates (m, m) of jumps between sets; None if a set was never visited."""
         if not self.rows.all():
             return None
         found = self.jumps / self.rows[:, None]
@@ -83,13 +83,13 @@ class Visits:
 
 
 def _visits(memberships: SpanValues, ends: Array, batch: Mapping[str, Array]) -> dict[str, Visits]:
-    """The visits of a batch of rows; `ends` (T,) are the numbers of the rows behind each trajectory."""
+    """Return the visits of a batch of rows; `ends` (T,) are the cumulative lengths of the trajectories."""
     values = memberships.of_prepared(batch["x"])[0]
     return {"visits": Visits.of(values, np.searchsorted(ends, batch[NUMBER], "right"))}
 
 
 def visits_of(source: Source, memberships: SpanValues) -> Visits:
-    """Measure the visits of trajectories to the cores of sets by one pass over a source of pairs."""
+    """Count the visits of trajectories to the cores of sets in one pass over a source of pairs."""
     assert source.lagged is not None
     ends = np.cumsum([pairs.count for pairs in source.lagged.trajectories])
     run = Run(source, plan_rows(source, 2000.0 * memberships.columns), None, "sets")

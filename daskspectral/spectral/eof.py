@@ -1,4 +1,4 @@
-"""EOF: empirical orthogonal functions, the principal components of fields."""
+"""EOF: empirical orthogonal functions (principal components) of fields."""
 
 from __future__ import annotations
 
@@ -32,17 +32,19 @@ Array = NDArray[np.inexact[Any]]
 
 
 class EOF(FieldEstimator):
-    """Empirical orthogonal functions of a field, its principal components: patterns, time series and variances.
+    """Empirical orthogonal functions of a field: the patterns, scores and variances of its principal components.
 
-    Rows are times and columns the places; `daskspectral.Rows` subtracts seasons and trends, and weighs by latitude.
-    Scores have variance 1. Components of a kernel are `SpectralDecomposition(operators.Covariance(), basis)`.
+    Rows are times and columns are places. Use `daskspectral.Rows` to subtract seasonal cycles and trends, and to weight
+    by latitude. Scores have variance 1. For components of a kernel use `SpectralDecomposition(operators.Covariance(),
+    basis)`.
 
     Parameters
     ----------
-    n_components : int or float
-        Number of components, or the share of the variance to explain, between 0 and 1.
-    folds, dtype, device, random_state
-        As in `SpectralDecomposition`; folds of rows with times are contiguous blocks, and sums float64 for any dtype.
+    n_components : int or float, default=10
+        Number of components, or, between 0 and 1, the share of the variance to explain.
+    folds, dtype, device, random_state : optional
+        As in `SpectralDecomposition`; folds of rows with times are contiguous blocks, and sums are float64 for any
+        dtype.
 
     Attributes
     ----------
@@ -50,14 +52,20 @@ class EOF(FieldEstimator):
         Variances, descending, and the ends of their 95 % intervals.
     explained_variance_ratio_ : ndarray of shape (k,)
         Shares of the total variance.
-    patterns_, pattern_errors_ : Patterns, ndarray of shape (k, d, 2)
-        Patterns in the units of the data, and the ends of the 95 % intervals of `patterns_.single`.
-    reliable_ : ndarray of shape (k,)
-        Whether a component is above red noise, and its pattern known, or that of its group (`significance`); the width
-        of its interval does not matter.
-    validation_values_, multiplets_
-        Variances on rows that were not fitted to, and clusters of components that are not separate.
-        `SpectralDecomposition` describes the other attributes.
+    patterns_, pattern_errors_ : Patterns and ndarray of shape (k, d, 2)
+        Patterns in the units of the data, and the ends of 95 % intervals of `patterns_.single`.
+    reliable_ : ndarray of bool of shape (k,)
+        True if a component exceeds red noise and its pattern, or that of its group, is known (`significance`),
+        regardless of the width of its interval.
+    validation_values_, multiplets_ : ndarray of shape (k,)
+        Variances on held-out rows, and groups of components that are not separate. `SpectralDecomposition`
+        describes the other attributes.
+
+    See Also
+    --------
+    CCA : Canonical correlations of two fields.
+    MCA : Maximum covariance analysis of two fields.
+    SpectralDecomposition : Spectral decomposition of any operator.
 
     Examples
     --------
@@ -94,10 +102,10 @@ class EOF(FieldEstimator):
 
     @property
     def pattern_errors_(self) -> Array:
-        """The ends (k, d, 2) of 95 % intervals of `patterns_.single`, by leaving out folds; NaN without error bars.
+        """Ends (k, d, 2) of 95 % intervals of `patterns_.single`, by a jackknife; NaN without error bars.
 
-        Of components in one group of `multiplets_` only the span is known, and their patterns are rotated to the
-        nearest in it.
+        Patterns of one group of `multiplets_` are rotated to the nearest in their span first, because only the span is
+        determined.
         """
         return pattern_errors(self)
 
@@ -116,56 +124,84 @@ class EOF(FieldEstimator):
         return np.moveaxis(self.pattern_errors_, -1, 0)
 
     def rotated(self, count: int) -> Self:
-        """Return a fitted model of `count` components rotated so that each pattern is large in few places (varimax).
+        """Return a fitted model of `count` components after varimax rotation (Kaiser 1958).
 
-        Scores have variance 1 and remain uncorrelated; patterns, in the weighted columns, have squares of the largest
-        variance over the columns (Kaiser 1958). `eigenvalues_` are the variances that each explains, descending, of the
-        same sum, and `rotation_` (count, count) maps the components to them. There are no error bars; `update` finds
-        components.
+        The rotation maximizes the variance over the weighted columns of squared patterns, so that each pattern is
+        localized. Scores have variance 1 and remain uncorrelated. `eigenvalues_` are the explained variances,
+        descending, with unchanged sum; `rotation_` (count, count) maps the components to the rotated ones. There are no
+        error bars, and `update` returns to unrotated components.
 
-        Raises ValueError for fewer than 2 components or more than there are, and as `patterns_`.
+        Parameters
+        ----------
+        count : int
+            Number of components to rotate, from 2 to those fitted.
+
+        Returns
+        -------
+        EOF
+            The rotated model.
+
+        Raises
+        ------
+        ValueError
+            If `count` is out of range, or `patterns_` raises it.
         """
         check_integer("count", count, 2, self.fitted().coefficients_.shape[1])
         found: Self = rotated(self, count)
         return found
 
     def significance(self) -> Significance:
-        """Compare the components with those of red noise (rule N), and with each other (North's rule).
+        """Compare the components with red noise (rule N) and with each other (North's rule).
 
-        Red noise has independent AR(1) columns with the sums of squares and the lag-one autocorrelations of the columns
-        of the fit; rows are in the order of time. Everything follows from sums of the same pass, of which rows
-        that are left out have no part (`help(daskspectral.moments.field_modes)`).
+        Red noise consists of independent AR(1) columns with the sums of squares and the lag-one autocorrelations of the
+        fitted columns, for rows in the order of time. Only sums of the fit are used, without rows that were left out
+        (`help(daskspectral.moments.field_modes)`).
 
         Returns
         -------
         Significance
-            With `count`, the number of components above noise, `separations`, `groups`, `pattern_correlations`,
-            `effective_rows` and, in words, `verdict`.
+            `count`, the number of components above noise, `separations`, `groups`, `pattern_correlations`,
+            `effective_rows`, and the text `verdict`.
 
         Raises
         ------
         ValueError
-            For fewer than 30 rows, for rows with single missing values, and after a rotation.
+            If there are fewer than 30 rows, rows have single missing values, or components are rotated.
         """
         return significance(self.fitted())
 
     def hilbert(self, X: Any, count: int | None = None) -> xr.Dataset:
-        """Return complex components of rows X in the order of time, of patterns that propagate (Hilbert EOFs).
+        """Return complex components of X, of patterns that propagate (Hilbert EOFs).
 
-        Those of the analytic signal x + i H x of columns of mean 0 (Rasmusson and others 1981), along all rows of each
-        member of an ensemble at once. The transform continues rows periodically: where the ends of a series do not
-        meet, the signal is distorted near both of them.
-        The Dataset has by `mode` (`count`, or as many as were fitted) `explained_variance`, E |score|² of patterns of
-        length 1, with `_lower` and `_upper` ends from blocks of rows, `reliable`, `explained_variance_ratio`, complex
-        `components` in the units of the data, and lazy complex `scores` of mean square 1: x + i H x is about Σ scores
-        components. Raises ValueError for rows of several dimensions without a time, for rows that are left out, for
-        moments of a kernel, and for times that have gaps or do not increase.
+        They are the components of the analytic signal x + i H x of centered columns (Rasmusson and others 1981), by an
+        FFT along all rows of each member of an ensemble; x + i H x is approximately the sum of scores times components.
+        The transform assumes periodic series: if their ends do not meet, the signal is distorted near both of them.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Rows, path or URL
+            Rows in the order of time.
+        count : int, optional
+            Number of components; by default that of the fit.
+
+        Returns
+        -------
+        xarray.Dataset
+            Along `mode`: `explained_variance`, E |score|² of patterns of length 1, with ends `_lower` and `_upper`
+            from blocks of rows, `reliable`, `explained_variance_ratio`, complex `components` in the units of the
+            data, and lazy complex `scores` of mean square 1.
+
+        Raises
+        ------
+        ValueError
+            If rows have several dimensions without a time or are left out, components are those of a kernel, or times
+            have gaps or do not increase.
         """
         import xarray as xr
 
         count = check_integer("count", len(self.fitted().eigenvalues_) if count is None else count)
         if linear_landmarks(self.moments_) is None:
-            raise ValueError("an analytic signal is of columns, and these are moments of a kernel")
+            raise ValueError("hilbert requires components of columns, got those of a kernel")
         rows, layout = Rows.of(X), vars(self).get("layout_")
         stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=layout, wanted=self._columns_wanted())
         labels = None if stacked is None else stacked.rows

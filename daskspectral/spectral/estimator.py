@@ -194,7 +194,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         if isinstance(moments.operator, Regression):
             raise ValueError("expected moments of an operator, got moments of a regression. Use HermiteRegressor")
         if self.operator is not None and not checked_operator(self.operator).is_compatible_with(moments.operator):
-            raise ValueError(f"expected moments of {self.operator}, got moments of {moments.operator}. Omit operator")
+            raise ValueError(f"operator must be that of the moments, {moments.operator}, got {self.operator}. Omit it")
 
     def _solve(self, moments: Moments) -> Self:
         solver, share = solving(self.solver), is_share(self._components)

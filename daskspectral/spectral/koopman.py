@@ -1,4 +1,4 @@
-"""Koopman: the transfer operator of trajectories, its timescales at several lags, forecasts and metastable sets."""
+"""Koopman: transfer operator of trajectories, with timescales at several lags, forecasts and metastable sets."""
 
 from __future__ import annotations
 
@@ -29,46 +29,51 @@ Array = NDArray[np.floating[Any]]
 
 
 class _NoOperatorError(ParameterError, AttributeError):
-    """A parameter with which there is no operator, so that `hasattr` is False."""
+    """Invalid parameter without an operator; an AttributeError, so that `hasattr` is False."""
 
 
 class Koopman(Process):
-    """The Koopman operator of trajectories, (K g)(x_t) = E[g(x_{t + lag}) | x_t]: slow processes and their timescales.
+    """Koopman operator of trajectories, (K g)(x_t) = E[g(x_{t + lag}) | x_t]: slow processes and timescales.
 
-    One pass over the pairs of rows sums E[f(x_t) g(x_{t + lag})] and the Gram matrices of p functions, which are chosen
-    from the data if they are not given (`SpectralDecomposition`). Reversible processes have real eigenvalues; others
-    singular values, with left functions of the starts and right functions of the ends of the pairs (VAMP), or complex
+    One pass over the pairs of rows sums E[f(x_t) g(x_{t + lag})] and the Gram matrices of p functions, which are
+    selected from the data by default (`SpectralDecomposition`). Reversible processes have real eigenvalues; others have
+    singular values, with left functions of the start and right functions of the end of the pairs (VAMP), or complex
     eigenvalues (EDMD). The constant has the value 1. `fit` accepts one trajectory, or a list of several.
 
     Parameters
     ----------
-    lag : int, str, numpy.timedelta64 or datetime.timedelta, or a tuple of these
-        Rows, or time, from a state to its future. Of several, multiples of the first, the first is solved, and the
-        others are for timescales and tests; `operators.Transfer` has the details.
-    reversible : bool
-        Whether the process in equilibrium is the same backwards in time.
+    lag : int, str, numpy.timedelta64, datetime.timedelta, or a tuple of these, default=1
+        Number of rows, or time, from a state to its future. Of several lags, multiples of the first, the first is
+        solved and the others are for timescales and tests (`operators.Transfer`).
+    reversible : bool, default=False
+        Whether the equilibrium process is invariant under time reversal.
     method : {"singular", "eigen"}, optional
-        Kind of eigenproblem if the process is not reversible, "singular" by default: singular values, or complex
-        eigenvalues by descending modulus.
-    center : bool
-        Whether to subtract the means of the functions, and with them the constant.
-    n_components : int
-        Number of functions, the constant included.
-    basis, right_basis, solver, folds, dtype, device, random_state
-        As in `SpectralDecomposition`; folds are contiguous blocks by default, and sums float64 for any dtype.
+        Eigenproblem of a process that is not reversible: singular values (the default), or complex eigenvalues by
+        descending modulus.
+    center : bool, default=False
+        Subtract the means of the functions, and so remove the constant.
+    n_components : int, default=16
+        Number of functions, including the constant.
+    basis, right_basis, solver, folds, dtype, device, random_state : optional
+        As in `SpectralDecomposition`; folds are contiguous blocks by default, and sums are float64 for any dtype.
 
     Attributes
     ----------
     singular_values_, singular_value_errors_ : ndarray of shape (k,) and (k, 2)
-        Values and the ends of their 95 % intervals; `eigenvalues_`, `eigenvalue_errors_` for eigenvalues.
+        Values and the ends of their 95 % intervals; `eigenvalues_` and `eigenvalue_errors_` for eigenvalues.
         `SpectralDecomposition` describes the other attributes.
-    lags_ : ndarray of shape (L,)
-        The lags that were measured, in rows.
+    lags_ : ndarray of int of shape (L,)
+        Measured lags, in rows.
     timescales_, timescale_errors_ : ndarray of shape (L, k') and (L, k', 2)
         Implied timescales of each process at each lag, in rows, and the ends of their 95 % intervals.
     dynamic_residuals_ : ndarray of shape (k, 2)
-        Ends of 95 % intervals of |K f - l f|. Values of reversible processes are not reliable if the lower end exceeds
-        the gap to the nearest value.
+        Ends of 95 % intervals of the residual norm |K f - l f|. Values of reversible processes are not reliable if
+        the lower end exceeds the gap to the nearest value.
+
+    See Also
+    --------
+    SpectralDecomposition : Spectral decomposition of any operator.
+    daskspectral.operators.Transfer : The operator.
 
     Examples
     --------
@@ -111,7 +116,7 @@ class Koopman(Process):
 
     @property
     def operator(self) -> Transfer:  # type: ignore[override]
-        """The operator with these parameters."""
+        """Operator defined by the parameters."""
         try:
             return self._operator()
         except ParameterError as error:
@@ -139,67 +144,112 @@ class Koopman(Process):
 
     @property
     def dynamic_residuals_(self) -> Array:
-        """The ends (k, 2) of 95 % intervals of |K f - l f|, by how much functions are no eigenfunctions.
+        """Ends (k, 2) of 95 % intervals of the residual norm |K f - l f| of eigenfunctions f with eigenvalues l.
 
-        Of reversible processes within the noise of the sums; of others with the noise of the process, an upper bound.
-        Singular functions have none.
+        For reversible processes, within the noise of the sums; for others an upper bound that includes the noise of the
+        process. Not defined for singular functions.
         """
         if not is_lagged(self.fitted().moments_):
-            raise AttributeError("dynamic_residuals_ are of eigenvalues, at two lags if reversible")
+            raise AttributeError("dynamic_residuals_ require eigenvalues, and two lags if reversible")
         return self._matrices().residuals(self._values)
 
     @property
     def lags_(self) -> NDArray[np.int64]:
-        """The lags (L,) that were measured, in rows."""
+        """Measured lags (L,), in rows."""
         operator: Any = self.fitted().moments_.operator
         return np.array(operator.lags)
 
     @property
     def timescales_(self) -> Array:
-        """The implied timescales (L, k'), in rows, at each of `lags_`, of the k' functions that are no constant.
+        """Implied timescales (L, k'), in rows, of the k' nonconstant functions at each of `lags_`.
 
-        They are of the values at that lag within the span of the fitted functions, -lag / ln |value|; those of one
-        process, which overlap most, are in one column.
+        -lag / ln |value| of the values at that lag in the span of the fitted functions. Each column is one process,
+        matched between lags by overlap.
         """
         return self._timescales()[0]
 
     @property
     def timescale_errors_(self) -> Array:
-        """The ends (L, k', 2) of the 95 % intervals of `timescales_`."""
+        """Ends (L, k', 2) of the 95 % intervals of `timescales_`."""
         return self._timescales()[1]
 
     def chapman_kolmogorov(self, sets: MetastableSets | None = None) -> ChapmanKolmogorov:
-        """Return the Chapman-Kolmogorov test: powers of the operator against what is measured at its further lags.
+        """Return the Chapman-Kolmogorov test: powers of the operator compared with measurements at longer lags.
 
-        It is in the functions that are no constant, or between the `sets` of `metastable_sets`. Raises ValueError if
-        `lags_` is a single lag, for right functions with another basis, and for sets of another fit.
+        Parameters
+        ----------
+        sets : MetastableSets, optional
+            Test probabilities between these sets; by default the nonconstant functions.
+
+        Returns
+        -------
+        ChapmanKolmogorov
+            Predicted and measured values with errors, by lag.
+
+        Raises
+        ------
+        ValueError
+            If there is a single lag, right functions have another basis, or `sets` are those of another fit.
         """
         if sets is not None:
-            check_type("sets", sets, MetastableSets, "what metastable_sets returns")
+            check_type("sets", sets, MetastableSets, "the result of metastable_sets")
         matrices = self._square_matrices()
         if len(matrices.lags) < 2:
-            raise ValueError("the test compares lags, and this fit has one: fit lag=(1, 2, 5)")
+            raise ValueError("the Chapman-Kolmogorov test requires several lags, got one. Fit lag=(1, 2, 5)")
         if sets is None:
             return matrices.chapman_kolmogorov()
         if not sets.is_of(self._span(sets.functions, sets.weights)):
-            raise ValueError("these sets are of another fit. Call metastable_sets of this one")
+            raise ValueError("sets must be those of this fit. Call metastable_sets of this model")
         return matrices.chapman_kolmogorov(sets.weights, sets.functions)
 
     def forecast(self, X: Any, steps: int = 1) -> Any:
-        """The mean of the columns of X so many lags after each of its rows: (n, d), or in the dimensions of its labels.
+        """Return the conditional mean of the columns of X after `steps` lags, for each row.
 
-        The operator in the span of the fitted functions moves their values on, and `inverse_transform` regresses the
-        columns on them. Raises ValueError where these have no regression, for right functions with another basis, and
-        for periodic columns, whose mean is not one of a circle.
+        The operator propagates the functions in their span, and `inverse_transform` maps them to columns.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Rows, path or URL
+            Initial rows.
+        steps : int, default=1
+            Number of lags.
+
+        Returns
+        -------
+        array of shape (n, d), DataArray or Dataset
+            Forecasts, in the dimensions of labeled data.
+
+        Raises
+        ------
+        ValueError
+            If columns have no regression (`patterns_`) or are periodic, or right functions have another basis.
         """
         self._check_linear()
         return self.inverse_transform(self._functions(self.coefficients_ @ self._moved(steps), X))
 
     def forecast_score(self, X: Any, steps: int = 1, *, progress: bool | None = None) -> float:
-        """R² of `forecast` over the rows of X that so many lags follow, averaged over the columns, in one pass.
+        """Return the R² of `forecast`, averaged over the columns, in one pass.
 
-        X is a trajectory, or a list of several, best of rows that were not fitted to: a later part of the series. 0 is
-        the skill of the mean of X. Raises as `forecast`, and for rows too few.
+        0 is the score of the mean of X as a forecast.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Rows, path, URL or list
+            Trajectory, or a list of several, preferably held-out: a later part of the series.
+        steps : int, default=1
+            Number of lags.
+        progress : bool, optional
+            Show a progress bar; None shows it on a terminal only.
+
+        Returns
+        -------
+        float
+            The score.
+
+        Raises
+        ------
+        ValueError
+            As `forecast`, and if there are too few rows.
         """
         self._check_linear()
         patterns, moved = patterns_of(self.moments_, self.coefficients_), self._moved(steps)
@@ -213,21 +263,37 @@ class Koopman(Process):
             return explained(self._combined(*known), source, "future")
 
     def equilibrium_weights(self, X: Any, *, interval: bool = False, **options: Any) -> Any:
-        """Weights (n,) of the rows of X as in equilibrium, for trajectories that start elsewhere, of mean 1 in the fit.
+        """Return weights of the rows of X that reweight them to equilibrium, of mean 1 in the fit.
 
-        Of a list of trajectories a list.
+        The weights are the stationary density divided by the density of the rows, in the span of the fitted functions:
+        the left function of the value 1 (Koopman reweighting: Wu, Nüske, Paul, Klus, Koltai and Noé 2017). Use them for
+        trajectories that do not start in equilibrium: `fit(X, sample_weight=est.equilibrium_weights(X))`. Negative
+        values are clipped to 0.
 
-        The stationary density over that of the rows, in the span of the fitted functions: the left function of the
-        value 1 (Koopman reweighting: Wu, Nüske, Paul, Klus, Koltai and Noé 2017). A second fit with them,
-        `fit(X, sample_weight=est.equilibrium_weights(X))`, is of the process in equilibrium. Negative values are cut
-        off at 0. With `interval`, (n, 3): the weights and the ends of their 95 % intervals, by a jackknife over folds.
-        Options as in `transform`. Raises ValueError without a constant among the functions.
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Rows, path, URL or list
+            Trajectory, or a list of several.
+        interval : bool, default=False
+            Return the ends of 95 % intervals, by a jackknife over folds, too.
+        **options : dict
+            Options of `transform`.
+
+        Returns
+        -------
+        array of shape (n,) or (n, 3), or a list
+            Weights, with the ends of their intervals if `interval`; a list for a list of trajectories.
+
+        Raises
+        ------
+        ValueError
+            If the functions do not include a constant.
         """
         matrices, moments = self._square_matrices(), self.moments_
         if matrices.constant is None:
-            raise ValueError("weights of equilibrium take the constant among the functions: fit with center=False")
+            raise ValueError("equilibrium weights require a constant function. Fit with center=False")
         starts, pairs = matrices.grams, matrices.forms[:, 0]
-        if "followed" in moments.arrays:  # of rows as they came, not taken as reversible
+        if "followed" in moments.arrays:  # of rows in their order, not assumed reversible
             starts, pairs, *_ = both_ends(moments, self.coefficients_)
         count = len(starts) if interval else 1
         found = np.stack([self.coefficients_ @ stationary(pairs[s], starts[s]) for s in range(count)], axis=1)
@@ -239,13 +305,15 @@ class Koopman(Process):
         return self._rows(self._combined(found), X, output=output, **options)
 
     def _check_linear(self) -> None:
-        """Raise ValueError for functions of periodic columns."""
+        """Raise ValueError if columns are periodic."""
         basis = self.fitted().basis_
         if basis.periodic:
-            raise ValueError("angles have no mean to forecast: fit their cosines and sines, without periods")
+            raise ValueError(
+                "the mean of periodic columns is not defined. Fit cosines and sines of angles, without periods"
+            )
 
     def _moved(self, steps: int) -> Any:
-        """The operator in the fitted functions to a power, (k, k): f_j, so many lags later, is f @ column j."""
+        """Return the power (k, k) of the operator: f_j is f @ column j after `steps` lags."""
         operator = self._square_matrices().operator
         return np.linalg.matrix_power(operator, check_integer("steps", steps, 1))
 
@@ -254,10 +322,10 @@ class Koopman(Process):
         return LagMatrices.of(self.moments_, self.coefficients_, right)
 
     def _square_matrices(self) -> LagMatrices:
-        """Return the operator between the left functions. Raises ValueError for another right basis."""
+        """Return the operator between the left functions; raise ValueError if the right basis differs."""
         moments = self.fitted().moments_
         if moments.right_basis is not None:
-            raise ValueError("this requires one basis for both sides, got another right_basis. Leave it out")
+            raise ValueError("expected one basis for both sides, got another right_basis. Omit right_basis")
         return LagMatrices.of(moments, self.coefficients_)
 
     _propagation = _square_matrices
@@ -270,7 +338,7 @@ class Koopman(Process):
         return {"lag": self.lags_, "process": self._matrices().processes}
 
     def _variables(self) -> dict[str, Any]:
-        """Return residuals, timescales by lag and process, and the Chapman-Kolmogorov test, if there are such."""
+        """Return residuals, timescales by lag and process, and the Chapman-Kolmogorov test, if available."""
         found: dict[str, Any] = {}
         if hasattr(self, "dynamic_residuals_"):
             operator: Any = self.moments_.operator

@@ -1,8 +1,8 @@
-"""Metastable sets: memberships by PCCA+ in the leading functions of a transfer operator, and what follows of them.
+"""Metastable sets: memberships by PCCA+ in the leading functions of a transfer operator, rates and passage times.
 
-The memberships (n, m) are chi = F A of the functions F = (1, f_1, ..., f_{m-1}), with rows that sum to 1. The inner
-simplex gives a first A, whose vertices are rows that lie far out; among all A for which no membership of these rows is
-negative, the crispest is taken (PCCA+, Röblitz and Weber 2013).
+The memberships (n, m), with rows that sum to 1, are chi = F A for functions F = (1, f_1, ..., f_{m-1}). The initial A
+is the inner simplex, whose vertices are outlying rows; A then maximizes crispness subject to no negative membership of
+these rows (PCCA+, Röblitz and Weber 2013).
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from daskspectral.moments.intervals import jackknife_ends
 from daskspectral.moments.lags import with_constant
 
 Array = NDArray[np.floating[Any]]
-OPTIMISED: Any = {"xatol": 1e-8, "fatol": 1e-12, "maxiter": 20_000, "maxfev": 20_000}
-NEGATIVE = 1e-9  # below 0, from which on a membership is not rounding
-MOST_MOVED = 0.1  # of a transition, whatever its error
-PRIOR, DRAWS = 0.5, 1000  # jumps that are added (Jeffreys), and draws of rates
-UNKNOWN = 0.5  # half of the interval of a transition, from which on it is any probability
+OPTIMIZER: Any = {"xatol": 1e-8, "fatol": 1e-12, "maxiter": 20_000, "maxfev": 20_000}
+NEGATIVE = 1e-9  # magnitude of a negative membership above rounding
+MOST_MOVED = 0.1  # of a transition, for any error
+PRIOR, DRAWS = 0.5, 1000  # added jumps (Jeffreys prior), and number of samples of rates
+UNKNOWN = 0.5  # half width of the interval of a transition above which it is undetermined
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SetStatistics:
-    """The memberships chi = (1, f) A of m sets, and what follows from them, as attributes of `MetastableSets`.
+    """Statistics of m sets with memberships chi = (1, f) A; the attributes are those of `MetastableSets`.
 
-    `weights` is A (m, m), and `functions` are the numbers (m - 1,) of the functions f.
+    `weights` is A (m, m), and `functions` are the indices (m - 1,) of the functions f.
     """
 
     functions: NDArray[np.int64]
@@ -51,7 +51,7 @@ class SetStatistics:
 
     @property
     def count(self) -> int:
-        """The number m of sets."""
+        """Number m of sets."""
         return len(self.weights)
 
 
@@ -64,18 +64,18 @@ def metastable_sets(
     lag: float,
     factor: float = 0.0,
 ) -> SetStatistics:
-    """The sets of m - 1 `functions` with these values (n, m - 1) at rows, and at `others` that tell of negative shares.
+    """Return the sets of m - 1 `functions` with `values` (n, m - 1) at rows, and with `others` at further rows.
 
-    `propagators` (S, m - 1, m - 1) are the operator in their span, over all rows and without each fold, whose
-    jackknife's variance has the `factor`, and `timescales` are of all processes. Raises ValueError where the propagator
-    has no generator.
+    `others` measure the share of negative memberships. `propagators` (S, m - 1, m - 1) are the operator in the span of
+    the functions, over all rows and without each fold; `factor` is that of the jackknife variance, and `timescales` are
+    those of all processes. Raises ValueError if the propagator has no generator.
     """
     m, propagator = len(functions) + 1, propagators[0]
     weights = crisp(np.column_stack([np.ones(len(values)), values]))
     found = np.linalg.eigvals(propagator)
     if (np.abs(found.imag) > 1e-9).any() or (found.real <= 0).any():
         raise ValueError(
-            f"rates of {m} sets take positive values, got {np.round(found, 3)}: take fewer, or a shorter lag"
+            f"rates of {m} sets require positive eigenvalues, got {np.round(found, 3)}. Use fewer, or a shorter lag"
         )
     inverse = np.linalg.inv(weights)
     generators = [as_rates(inverse @ (_log(matrix) / lag) @ weights) for matrix in with_constant(propagators)]
@@ -109,7 +109,7 @@ def metastable_sets(
 
 
 def as_probabilities(rows: Array) -> Array:
-    """Return the nearest rows (n, m) of numbers of 0 or more that sum to 1 (Duchi and others 2008)."""
+    """Return the projection of rows (n, m) on the probability simplex (Duchi and others 2008)."""
     rows = np.asarray(rows, dtype=float)
     if rows.min(initial=0.0) >= 0 and np.abs(rows.sum(axis=1) - 1).max(initial=0.0) < NEGATIVE:
         return rows
@@ -120,40 +120,37 @@ def as_probabilities(rows: Array) -> Array:
 
 
 def as_rates(found: Array) -> Array:
-    """Return a generator (m, m) with no negative rates: each of 0 in its place."""
+    """Return the generator (m, m) with negative rates set to 0."""
     jumps = np.maximum(found - np.diag(np.diag(found)), 0)
     valid = (jumps == found)[~np.eye(len(found), dtype=bool)].all()
     return found if valid else np.asarray(jumps - np.diag(jumps.sum(axis=1)))
 
 
 def _log(propagator: Array) -> Array:
-    """Return the real logarithm of a matrix; NaN if it has values of 0 or less, as without a fold."""
+    """Return the real logarithm of a matrix; NaN unless all its eigenvalues are positive."""
     if (np.linalg.eigvals(propagator).real <= 0).any():
         return np.full(propagator.shape, np.nan)
     return np.asarray(scipy.linalg.logm(propagator).real)
 
 
 def _of_sign(ends: Array) -> Array:
-    """Return ends (m, m, 2) of the intervals of rates, cut off at 0: rates to other sets are not negative."""
-    own = np.eye(len(ends), dtype=bool)[..., None]
-    return np.where(own, np.minimum(ends, 0), np.maximum(ends, 0))
+    """Return the ends (m, m, 2) of intervals of rates, clipped so that rates to other sets are not negative."""
+    diagonal = np.eye(len(ends), dtype=bool)[..., None]
+    return np.where(diagonal, np.minimum(ends, 0), np.maximum(ends, 0))
 
 
 def rate_ends(jumps: Array, rows: Array) -> Array:
-    """Return the ends (m, m, 2) of 95 % intervals of rates, from numbers of jumps (m, m) in the time `rows` (m,).
-
-    Numbers of rare jumps are of Poisson's distribution.
-    """
+    """Return the ends (m, m, 2) of 95 % intervals of rates, for Poisson numbers of jumps (m, m) in `rows` (m,)."""
     counts = jumps + np.diag(jumps.sum(axis=1))
     ends = scipy.stats.chi2.ppf([0.025, 0.975], 2 * np.stack([counts, counts + 1], axis=-1)) / 2
     found = np.nan_to_num(ends) / rows[:, None, None]
-    own = np.arange(len(rows))
-    found[own, own] = -found[own, own, ::-1]
+    i = np.arange(len(rows))
+    found[i, i] = -found[i, i, ::-1]
     return np.asarray(found)
 
 
 def passage_time_ends(jumps: Array, rows: Array) -> Array:
-    """Return the ends (m, m, 2) of 95 % intervals of `passage_times`, by draws of the rates given numbers of jumps."""
+    """Return the ends (m, m, 2) of 95 % intervals of `passage_times`, by sampling rates given the numbers of jumps."""
     m, found = len(rows), np.zeros((*jumps.shape, 2))
     rates = np.random.default_rng(0).gamma(jumps + PRIOR, size=(DRAWS, m, m)) / rows[:, None]
     rates[:, range(m), range(m)] = 0
@@ -166,15 +163,15 @@ def passage_time_ends(jumps: Array, rows: Array) -> Array:
 
 
 def gaps(timescales: Array) -> Array:
-    """The ratios t_i / t_{i+1} of timescales, the first for two sets; 1 of infinite ones."""
+    """Return the ratios t_i / t_{i+1} of timescales, the first for two sets; 1 if t_i is infinite."""
     slow, fast = timescales[:-1], timescales[1:]
     return np.divide(slow, fast, out=np.ones_like(slow), where=np.isfinite(fast))
 
 
 def crisp(functions: Array) -> Array:
-    """A (m, m) with memberships F A of rows F (n, m), the first column 1, that are 0 or more and sum to 1.
+    """Return the feasible A (m, m) that maximizes sum_ij A_ij² / A_0j, starting from the inner simplex.
 
-    Among these it has the largest sum_ij A_ij² / A_0j, starting at the inner simplex.
+    A is feasible if the memberships F A of the rows F (n, m), whose first column is 1, are nonnegative and sum to 1.
     """
     m = functions.shape[1]
     start = np.linalg.inv(functions[vertices(functions)])
@@ -183,14 +180,14 @@ def crisp(functions: Array) -> Array:
         weights = feasible(inner.reshape(m - 1, m - 1), functions)
         return -float(np.sum(weights**2 / weights[0]))
 
-    best: Any = scipy.optimize.minimize(softness, start[1:, 1:].ravel(), method="Nelder-Mead", options=OPTIMISED)
+    best: Any = scipy.optimize.minimize(softness, start[1:, 1:].ravel(), method="Nelder-Mead", options=OPTIMIZER)
     return feasible(best.x.reshape(m - 1, m - 1), functions)
 
 
 def vertices(functions: Array) -> NDArray[np.int64]:
-    """The rows (m,) of F (n, m) that span the largest simplex, one after the other (the inner simplex algorithm).
+    """Return the indices (m,) of rows of F (n, m) that span a large simplex, by the inner simplex algorithm.
 
-    Raises ValueError where all rows lie in fewer dimensions.
+    Raises ValueError if all rows lie in fewer dimensions.
     """
     found = [int(np.argmax(np.einsum("ni,ni->n", functions, functions)))]
     rest = functions - functions[found[0]]
@@ -198,23 +195,28 @@ def vertices(functions: Array) -> NDArray[np.int64]:
         sizes = np.einsum("ni,ni->n", rest, rest)
         found.append(int(np.argmax(sizes)))
         if sizes[found[-1]] <= 1e-20 * max(1.0, float(np.abs(functions).max()) ** 2):
-            raise ValueError(f"the functions of {functions.shape[1]} sets are dependent on these rows: take fewer sets")
+            raise ValueError(
+                f"the functions of {functions.shape[1]} sets are linearly dependent at these rows. Use fewer sets"
+            )
         axis = rest[found[-1]] / np.sqrt(sizes[found[-1]])
         rest = rest - np.outer(rest @ axis, axis)
     return np.array(found)
 
 
 def feasible(inner: Array, functions: Array) -> Array:
-    """A (m, m) of its rows and columns but the first, so that memberships sum to 1, and the least of each set is 0."""
+    """Return A (m, m), completed so that memberships sum to 1 and the least of each set is 0.
+
+    `inner` is A without its first row and column.
+    """
     lower = np.hstack([-inner.sum(axis=1, keepdims=True), inner])
     first = -(functions[:, 1:] @ lower).min(axis=0)
     return np.asarray(np.vstack([first, lower]) / first.sum())
 
 
 def passage_times(rates: Array) -> Array:
-    """Mean first passage times (m, m), from a row's set to a column's, of jumps with these rates (m, m).
+    """Return the mean first passage times (m, m) from set i to set j of jumps with rates (m, m).
 
-    They are infinite from sets that jumps may lead where the other is not reached.
+    Infinite if jumps from i can reach a set from which j is not reached.
     """
     m = len(rates)
     found = np.zeros((m, m))

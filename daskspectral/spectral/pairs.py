@@ -1,4 +1,4 @@
-"""CCA and MCA: canonical correlations, and maximum covariance analysis, of two fields of the same rows."""
+"""CCA and MCA: canonical correlation analysis and maximum covariance analysis of two fields."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from daskspectral.validation import is_number
 
 
 class FieldPairs(FieldEstimator):
-    """An estimator of pairs of linear functions of two fields, with the parameters of `CCA` and `MCA`."""
+    """Base class of estimators of pairs of linear functions of two fields."""
 
     basis: BasisRecipe | str | None = Landmarks(Linear())
     beyond_chance_: NDArray[np.bool_]
     reduces_wide_fields: ClassVar[bool]
-    """Whether "auto" for `n_pca` reduces fields of more columns than rows."""
+    """Whether n_pca="auto" reduces fields with more columns than rows."""
 
     def __init__(
         self,
@@ -56,47 +56,53 @@ class FieldPairs(FieldEstimator):
         return (*super().fitted_attributes, "beyond_chance_")
 
     def fit(self, X: Any, y: Any = None, **options: Any) -> Self:
-        """Fit pairs of functions of two fields, and compare them with those of shifted rows.
+        """Fit pairs of functions of two fields, and compare them with pairs of shifted rows.
 
-        Each field is reduced to its leading principal components first, if `n_pca` says so.
+        Each field is first reduced to its leading principal components, as `n_pca` requires.
 
         Parameters
         ----------
         X, y : Rows or data
-            Both fields, row by row; (x, y) as a tuple too. Both are read as X is, but for `latitude`, which each
-            has for itself.
-        **options
+            Both fields, row by row; or X a tuple of both. Options for reading X apply to both, except `latitude`.
+        **options : dict
             `sample_weight`, `checkpoint`, `checkpoint_every` and `progress`, as in `SpectralDecomposition.fit`.
+
+        Returns
+        -------
+        FieldPairs
+            The fitted estimator.
 
         Raises
         ------
-        ValueError, TypeError, FileNotFoundError or MemoryError
-            For input that cannot work, before any task of the pass is sent.
+        ValueError, TypeError, FileNotFoundError, MemoryError
+            If the input is invalid or too large, before any task of the pass is submitted.
         InvalidRowError
-            For the lowest row with NaN or infinity, if these are not to be skipped.
+            If a row contains NaN or infinity, unless such rows are skipped; reports the first one.
         """
         self._check_reduction()
         self.__dict__.pop("basis", None)
         self.__dict__.pop("right_basis", None)
         views = _views(X, y)
         if views is not None:
-            own = {name: options[name] for name in ("sample_weight", "progress") if name in options}
-            self._reduce(views, **own)
+            shared = {name: options[name] for name in ("sample_weight", "progress") if name in options}
+            self._reduce(views, **shared)
         super().fit(X, y, **options)
         if views is not None:
             self._compare(views)
         return self
 
     def _check_reduction(self) -> None:
-        """Raise ValueError for an `n_pca` that cannot be."""
+        """Raise ValueError if `n_pca` is invalid."""
         given = self.n_pca
         if given is None or given == "auto":
             return
         if not is_number(given) or not (0 < float(given) < 1 or (float(given) >= 1 and float(given) == int(given))):
-            raise ValueError(f"n_pca must be 'auto', None, a number or a share of the variance, got {given!r}")
+            raise ValueError(
+                f"n_pca must be 'auto', None, a positive integer or a share between 0 and 1, got {given!r}"
+            )
 
     def _reduce(self, views: tuple[Rows, Rows], **options: Any) -> None:
-        """Make the functions of each side combinations of leading principal components, if asked."""
+        """Restrict the functions of each side to leading principal components, as `n_pca` requires."""
         if self.n_pca is None or (self.n_pca == "auto" and not self.reduces_wide_fields):
             return
         for name, rows in zip(("basis", "right_basis"), views, strict=True):
@@ -105,7 +111,7 @@ class FieldPairs(FieldEstimator):
             given = MOST_COMPONENTS if self.n_pca == "auto" else float(self.n_pca)
             count = given if given < 1 else int(given)
             with warnings.catch_warnings():
-                for category in (ReliabilityWarning, RankWarning):  # of modes, which are only a basis here
+                for category in (ReliabilityWarning, RankWarning):  # modes are only a basis here
                     warnings.simplefilter("ignore", category)
                 model = EOF(count, folds=None, dtype=self.dtype, device=self.device).fit(rows, **options)
             directions: Any = directions_of(model.moments_.basis)
@@ -116,10 +122,10 @@ class FieldPairs(FieldEstimator):
             points = points / np.linalg.norm(points, axis=1, keepdims=True)
             preparation = model.preparation_
             raw = preparation.of_directions.inverse(points, model.n_features_in_)
-            self.__dict__[name] = Landmarks(Linear(), points=raw)  # of this fit
+            self.__dict__[name] = Landmarks(Linear(), points=raw)  # for this fit only
 
     def _compare(self, views: tuple[Rows, Rows]) -> None:
-        """Compare the pairs with those of shifted rows, if there are enough of them and they fit into memory."""
+        """Compare the pairs with those of shifted rows, if there are enough rows and they fit into memory."""
         moments, count = self.moments_, len(self.singular_values_)
         right = moments.right_basis
         if (
@@ -138,16 +144,16 @@ class FieldPairs(FieldEstimator):
     def _of_values(self) -> dict[str, Any]:
         name = self.value_name
         found = with_ends(name, self.singular_values_, self.singular_value_errors_, f"{name} of the scores", {})
-        about = {"long_name": f"{name} of the scores on rows that were not fitted to"}
+        about = {"long_name": f"{name} of the scores on held-out rows"}
         return {**found, f"{name}_held_out": (self.validation_values_, about)}
 
 
-SHARE = 0.8  # of the variance, that principal components keep; .9 invents pairs
-MOST_NUMBERS = 10**7  # that are compared in memory
+SHARE = 0.8  # of the variance in the principal components; 0.9 produces spurious pairs
+MOST_NUMBERS = 10**7  # maximum that is compared in memory
 
 
 def _views(X: Any, y: Any) -> tuple[Rows, Rows] | None:
-    """Return the rows of both fields, each with its own options; None if there are not two."""
+    """Return the rows of both fields with their options; None if there are not two fields."""
     first = Rows.of(X)
     if y is None:
         if not isinstance(first.data, tuple) or len(first.data) != 2:
@@ -161,27 +167,27 @@ def _views(X: Any, y: Any) -> tuple[Rows, Rows] | None:
 
 
 def _is_wide(rows: Rows) -> bool:
-    """Whether data have more columns than rows."""
+    """Return whether the data have more columns than rows."""
     stacked = stack_rows(rows.data, sample_dims=rows.sample_dims)
     shape = np.shape(rows.data) if stacked is None else stacked.reader.shape
     return len(shape) > 1 and shape[1] > shape[0]
 
 
 class CCA(FieldPairs):
-    """Canonical correlations of two fields: pairs of linear functions, one of each, that correlate most.
+    """Canonical correlation analysis of two fields: pairs of linear functions of maximal correlation.
 
-    `fit(x, y)` pairs the rows of both; a vector y is one column. `transform(x)` and `transform(y, side="right")` return
-    the scores, of variance 1. Functions of kernels are those of
-    `SpectralDecomposition(operators.Cross(center=True), basis)`.
+    `fit(x, y)` pairs the rows of both fields; a vector y is one column. `transform(x)` and `transform(y, side="right")`
+    return the scores, of variance 1. For functions of kernels use `SpectralDecomposition(operators.Cross(center=True),
+    basis)`.
 
     Parameters
     ----------
-    n_components : int
+    n_components : int, default=2
         Number of pairs.
-    n_pca : int, float, "auto" or None
+    n_pca : int, float, "auto" or None, default="auto"
         Number of principal components to which each field is reduced first, or the share of the variance that they
-        keep; "auto" is .8, and 40 at most, for fields of more columns than rows, and None for others.
-    solver, folds, dtype, device, random_state
+        retain. "auto" means 0.8, at most 40 components, for fields with more columns than rows, and None otherwise.
+    solver, folds, dtype, device, random_state : optional
         As in `SpectralDecomposition`; `solvers.Truncated()` for no penalty. Sums are float64 for any dtype.
 
     Attributes
@@ -189,11 +195,16 @@ class CCA(FieldPairs):
     singular_values_, singular_value_errors_ : ndarray of shape (k,) and (k, 2)
         Correlations, descending, and the ends of their 95 % intervals.
     validation_values_ : ndarray of shape (k,)
-        Correlations on rows that were not fitted to.
-    beyond_chance_ : ndarray of shape (k,)
-        Whether a pair exceeds those of circularly shifted rows (`help(daskspectral.spectral.shifts)`).
+        Correlations on held-out rows.
+    beyond_chance_ : ndarray of bool of shape (k,)
+        True if a pair exceeds those of circularly shifted rows (`help(daskspectral.spectral.shifts)`).
     coefficients_, right_coefficients_ : ndarray of shape (p, k) and (q, k)
-        Functions of x and of y in the bases. `SpectralDecomposition` describes the other attributes.
+        Functions of x and of y in their bases. `SpectralDecomposition` describes the other attributes.
+
+    See Also
+    --------
+    MCA : Pairs of maximal covariance.
+    EOF : Principal components of one field.
 
     Examples
     --------
@@ -214,31 +225,38 @@ class CCA(FieldPairs):
 
 
 class MCA(FieldPairs):
-    """Maximum covariance analysis of two fields: pairs of patterns, one of each, whose scores covary most.
+    """Maximum covariance analysis of two fields: pairs of patterns whose scores have maximal covariance.
 
-    It is the singular value decomposition of their cross-covariance matrix, and columns count with their units;
-    `daskspectral.Rows(x, standardize=True)` makes them comparable. `fit(x, y)` pairs the rows of both. `transform(x)`
-    and `transform(y, side="right")` return the scores, projections on patterns of length 1.
+    This is the singular value decomposition of the cross-covariance matrix. Results depend on the units of the columns;
+    `daskspectral.Rows(x, standardize=True)` makes them comparable. `fit(x, y)` pairs the rows of both fields.
+    `transform(x)` and `transform(y, side="right")` return the scores, projections on patterns of length 1.
 
     Parameters
     ----------
-    n_components : int
+    n_components : int, default=2
         Number of pairs.
-    n_pca, solver, folds, dtype, device, random_state
-        As in `CCA`, but that "auto" keeps all components.
+    n_pca : int, float, "auto" or None, default="auto"
+        As in `CCA`, except that "auto" means None.
+    solver, folds, dtype, device, random_state : optional
+        As in `SpectralDecomposition`; `solvers.Truncated()` for no penalty. Sums are float64 for any dtype.
 
     Attributes
     ----------
     singular_values_, singular_value_errors_ : ndarray of shape (k,) and (k, 2)
         Covariances of the scores, descending, and the ends of their 95 % intervals.
     validation_values_ : ndarray of shape (k,)
-        Covariances on rows that were not fitted to.
+        Covariances on held-out rows.
     squared_covariance_fraction_ : ndarray of shape (k,)
         Shares of the squared covariance of all columns.
-    beyond_chance_ : ndarray of shape (k,)
-        Whether a pair exceeds those of circularly shifted rows (`help(daskspectral.spectral.shifts)`).
+    beyond_chance_ : ndarray of bool of shape (k,)
+        True if a pair exceeds those of circularly shifted rows (`help(daskspectral.spectral.shifts)`).
     coefficients_, right_coefficients_ : ndarray of shape (p, k) and (q, k)
-        Functions of x and of y in the bases. `SpectralDecomposition` describes the other attributes.
+        Functions of x and of y in their bases. `SpectralDecomposition` describes the other attributes.
+
+    See Also
+    --------
+    CCA : Pairs of maximal correlation.
+    EOF : Principal components of one field.
 
     Examples
     --------
@@ -259,7 +277,7 @@ class MCA(FieldPairs):
 
     @property
     def squared_covariance_fraction_(self) -> NDArray[np.floating[Any]]:
-        """The shares (k,) of the sum of squared covariances of all columns of x with all columns of y."""
+        """Shares (k,) of the sum of squared covariances of all columns of x with all columns of y."""
         moments = self.fitted().moments_
         form = moments.mean("form") - np.outer(moments.mean("first"), moments.mean("right_first"))
         sides = [directions_of(basis) for basis in (moments.basis, moments.right_basis)]

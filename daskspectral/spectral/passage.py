@@ -1,4 +1,4 @@
-"""Metastable sets, committors and mean first passage times of processes, by trajectories at a lag or a generator."""
+"""Metastable sets, committors and mean first passage times of processes, from trajectories or a generator."""
 
 from __future__ import annotations
 
@@ -48,31 +48,38 @@ from daskspectral.validation import check_integer
 
 Array = NDArray[np.floating[Any]]
 PARTS = ["value", "lower", "upper"]
-SAMPLED = 5000  # rows, on which the excess of a committor is measured
-AMONG = 20_000  # rows, among which the vertices of memberships are sought
+SAMPLED = 5000  # rows on which the excess of a committor is measured
+CANDIDATES = 20_000  # rows among which the vertices of memberships are selected
 LARGE_EXCESS = 0.1
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class FirstPassage(ModelFunctions):
-    """Which of two sets a process enters first, and when: the committor and the mean first passage time.
+    """First passage of a process to sets: the committor and the mean first passage time.
 
-    Attributes
+    Parameters
     ----------
+    basis, n_features_in_, preparation_, layout_, columns_, device, model, unit : object
+        Basis, preparation of rows, names of columns, device, parameters and unit of time of the fitted model.
+    coefficients : ndarray of shape (1 + S, p, 2)
+        Committor to b and time until a or b in the `basis`, for all rows and without each of S folds.
+    factor : float
+        Factor of the jackknife variance.
+    both : bool
+        Whether there are two sets, and so a committor.
+    sets : tuple of str
+        Description of the sets: a boundary, the name of a function, or "labels of rows".
+    lag : int or None
+        Number of rows for which each row of a trajectory was followed at most; None for a generator.
     shares : ndarray of shape (3,) or None
         Shares of the rows outside the sets, in a and in b; None for the sets of a generator.
-    both : bool
-        Whether there are two sets, between which there is a committor.
-    sets : tuple of str
-        How the sets were given: a boundary, the name of a function, or "labels of rows".
-    lag : int or None
-        Rows for which each row of a trajectory was followed at most; None for a generator.
     excess : float
-        Amount by which the committor of one of 100 rows is below 0 or above 1, before it is cut off.
-    coefficients : ndarray of shape (1 + S, p, 2)
-        The committor to b and the time until a or b in the `basis`, for all rows and without each of S folds.
-    factor : float
-        Factor of the jackknife's variance.
+        99 % quantile of the excess of the committor below 0 or above 1, before it is clipped.
+
+    See Also
+    --------
+    Koopman : Transfer operator of trajectories.
+    MetastableSets : Metastable sets of a process.
 
     Examples
     --------
@@ -97,12 +104,18 @@ class FirstPassage(ModelFunctions):
     _summary_attributes = ("both", "sets", "lag", "unit", "shares", "excess")
 
     def _summary_parts(self) -> dict[str, Any]:
-        followed = "" if self.lag is None else f", each row followed for {self.lag} rows at most"
+        followed = "" if self.lag is None else f", each row followed for at most {self.lag} rows"
         bars = (
-            f"jackknife of {len(self.coefficients) - 1} folds" if len(self.coefficients) > 1 else "none, without folds"
+            f"jackknife of {len(self.coefficients) - 1} folds"
+            if len(self.coefficients) > 1
+            else "none, because there are no folds"
         )
-        beyond = {"beyond": f"{self.excess:.2g}, by which one committor of 100 exceeds 0 to 1"} if self.both else {}
-        columns = [["set", *"ab"[: len(self.sets)]], ["given as", *self.sets]]
+        beyond = (
+            {"beyond": f"{self.excess:.2g}, 99 % quantile of the excess of committors beyond 0 to 1"}
+            if self.both
+            else {}
+        )
+        columns = [["set", *"ab"[: len(self.sets)]], ["defined by", *self.sets]]
         if self.shares is not None:
             columns.insert(1, ["rows", *(f"{share:.1%}" for share in self.shares[1 : 1 + len(self.sets)])])
         return {
@@ -113,21 +126,21 @@ class FirstPassage(ModelFunctions):
         }
 
     def committor(self, X: Any, **options: Any) -> Any:
-        """Return the probability of entering b before a, from each row of X, (n, 3): with its 95 % interval.
+        """Return the probability to enter b before a from each row of X with its 95 % interval, (n, 3).
 
-        Values and ends below 0 or above 1 are cut off. Within a the committor of a generator is 0, and within b 1; sets
-        of a trajectory are labels of its rows, and values for rows within them have no meaning. Options as in
-        `transform`. Raises ValueError for a first passage to one set.
+        Values and ends are clipped to [0, 1]. The committor of a generator is 0 within a and 1 within b; for
+        trajectories, sets are labels of rows, and values within them are not meaningful. Options are those of
+        `transform`. Raises ValueError if there is one set.
         """
         if not self.both:
-            raise ValueError("a committor is between two sets, and the first passage was to one: give a and b")
+            raise ValueError("a committor requires two sets, got one. Call first_passage with a and b")
         return self._interval(0, 1.0, "committor", X, options)
 
     def passage_time(self, X: Any, **options: Any) -> Any:
-        """Return the mean time until a or b is entered, from each row of X, (n, 3): with its 95 % interval.
+        """Return the mean time until a or b is entered from each row of X with its 95 % interval, (n, 3).
 
-        In rows of a trajectory, or in the time of the generator; values and ends are cut off at 0. Options as in
-        `transform`.
+        The unit is rows of a trajectory, or the time of the generator; values and ends are clipped at 0. Options are
+        those of `transform`.
         """
         return self._interval(1, np.inf, "passage_time", X, options)
 
@@ -137,27 +150,46 @@ class FirstPassage(ModelFunctions):
 
 
 class Process(SpectralEstimator):
-    """An estimator of operators, among them those of processes: their metastable sets and first passages."""
+    """Estimator of operators, with metastable sets and first passages if they are those of processes."""
 
     def first_passage(
         self, X: Any, a: Any, b: Any = None, *, lag: Any = None, sample_weight: Any = None, progress: Any = None
     ) -> FirstPassage:
-        """Measure when the process enters a or b, and with which probability b first, by one pass.
+        """Estimate the committor and the mean first passage time to sets a and b in one pass.
 
-        Functions are those of the fit's basis, all of them.
+        The solution is in the span of all functions of the fitted basis. Without `b`, only the time until a is
+        estimated. Folds are of the kind of the fit, or blocks if those were labels.
 
-        - Of `Transfer`, X is the trajectory, or a list of several, and `a` and `b` are booleans (n,) for its rows, a
-          list of these, or functions that take rows (c, d) and give c booleans. Each row is followed for `lag` rows, by
-          default the longest lag of the fit, or until it enters a set, so that any lag gives the same functions, but
-          for what the basis cannot resolve, which longer lags lessen (Strahan and others 2021).
-        - Of `Laplacian`, `AnisotropicDiffusion` and `Generator`, rows need no order; X are those of the fit, and `a`
-          and `b` are boundaries in the prepared columns, such as `BallBoundary(radius, center)`, each the domain in
-          which it is positive. The committor is the guess u / (u + v) plus functions that vanish in both sets, for u
-          and v minus the boundaries of a and b.
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Rows, path, URL or list
+            For `Transfer` the trajectory, or a list of several; for `Laplacian`, `AnisotropicDiffusion` and
+            `Generator` the rows of the fit, in any order.
+        a, b : array of bool, list, callable or Boundary
+            Disjoint sets. For `Transfer`, booleans (n,) for the rows, a list of these, or functions that map rows
+            (c, d) to c booleans. For generators, boundaries in the prepared columns, such as `BallBoundary(radius,
+            center)`, which are positive inside the set; the committor is u / (u + v) plus functions that vanish in
+            both sets, for u and v minus the boundaries of a and b.
+        lag : int, str or timedelta, optional
+            For `Transfer`: rows, or time, for which each row is followed until it enters a set; by default the
+            longest lag of the fit. The solution does not depend on it, except for errors of the basis, which
+            decrease with the lag (Strahan and others 2021).
+        sample_weight : array of shape (n,), optional
+            Frequency weights.
+        progress : bool, optional
+            Show a progress bar; None shows it on a terminal only.
 
-        Without `b` there is the time until a alone. Folds are of the fit's kind, blocks where they were labels. Raises
-        ValueError for sets that share rows, for a set without rows, and for other operators; TypeError for labels or
-        edges where the other is wanted, and for dask arrays.
+        Returns
+        -------
+        FirstPassage
+            The solution, with intervals by a jackknife over folds.
+
+        Raises
+        ------
+        ValueError
+            If sets have common rows or no rows, or the operator is not that of a process.
+        TypeError
+            If boundaries and labels are confused, or for dask arrays.
         """
         with open_table(self, X, RunContext(progress), sample_weight=sample_weight) as table:
             return self._first_passage(table, a, b, lag)
@@ -169,28 +201,38 @@ class Process(SpectralEstimator):
         given = {"both": both, "sets": tuple(map(_described, sets))}
         cut = resolve_cut(solving(self.solver).rtol, moments.dtype)
         if a is None:
-            raise TypeError("a first passage is to a set a, or to either of a and b, got None for a")
+            raise TypeError("a must be a set, got None")
         if self.basis_.domain is not None:
-            raise ValueError("first passages take basis=Landmarks(), or TrigonometricBasis for angles, not a lattice")
+            raise ValueError(
+                "first passages require basis=Landmarks(), or TrigonometricBasis for angles, got a FourierBasis"
+            )
         rows, found = table.rows, replace(Discretisation.of(moments), right_basis=None)
         if of_trajectories(operator):
             lag = max(operator.lags) if lag is None else lag_in_rows(lag_of(lag), rows.data)
             if edges := [s for s in sets if isinstance(s, Boundary)]:
-                raise TypeError(f"sets of trajectories are booleans, or functions that give them, got {edges[0]!r}")
+                raise TypeError(
+                    f"sets of trajectories must be booleans or functions that return them, got {edges[0]!r}"
+                )
             source = open_stopped(rows, lag, (a, b), **table.options())
             check_widths(moments, source)
             functions, factor, shares = stopped_passage(self._measured(source, Stopped(), found), cut, both=both)
             given |= {"coefficients": functions, "factor": factor, "shares": shares, "lag": lag}
             return self._checked(FirstPassage.of(self, self.basis_, **given), source, "outcome")
         if not _is_generator(operator):
-            raise ValueError(f"{operator.name} is no generator of a process: fit Transfer, Generator or Laplacian")
+            raise ValueError(
+                f"expected the generator of a process, got {operator.name}. Fit Transfer, Generator or Laplacian"
+            )
         if wrong := [s for s in sets if not isinstance(s, Boundary)]:
-            raise TypeError(f"sets of a generator are boundaries, as BallBoundary(radius, center), got {wrong[0]!r}")
+            raise TypeError(
+                f"sets of a generator must be boundaries, as BallBoundary(radius, center), got {wrong[0]!r}"
+            )
         if lag is not None:
-            raise ValueError(f"{operator.name} has no lag: leave it out")
+            raise ValueError(f"lag must be None for {operator.name}, got {lag!r}")
         for name, one in zip("ab", sets, strict=False):
             if one.dimension not in (None, self.basis_.dimension):
-                raise ValueError(f"{name} has {one.dimension} columns, and the functions {self.basis_.dimension}")
+                raise ValueError(
+                    f"{name} must have {self.basis_.dimension} columns, as the functions, got {one.dimension}"
+                )
         source = open_data(operator, rows, **table.options())
         check_widths(moments, source)
         _check_entered(self._prepared(source), sets)
@@ -200,24 +242,39 @@ class Process(SpectralEstimator):
         return self._checked(passage, source)
 
     def metastable_sets(self, m: int, X: Any = None) -> MetastableSets:
-        """Find m sets between which jumps are rare, by PCCA+ in the constant and m - 1 slow functions.
+        """Find m metastable sets by PCCA+ in the constant and the m - 1 slowest functions.
 
-        The vertices of the memberships are among at most 20 000 rows drawn from X (a trajectory, or a list of them; the
-        rows of a generator), without X among the landmarks. Rates and passage times are of visits of trajectories X
-        to the cores of the sets, by one pass. Warns if the data bear out fewer sets. Raises ValueError for m = 1, for
-        more sets than functions, for complex functions, and for operators of no process, before anything is read.
+        Parameters
+        ----------
+        m : int
+            Number of sets, at least 2.
+        X : array-like, Rows, path, URL or list, optional
+            Trajectory, list of trajectories, or rows of a generator. At most 20 000 of them are candidates for the
+            vertices of the memberships; without X landmarks are candidates. For trajectories, rates and passage
+            times are estimated from visits to the cores of the sets, in one pass.
+
+        Returns
+        -------
+        MetastableSets
+            The sets. A ReliabilityWarning is issued if the data support fewer than m.
+
+        Raises
+        ------
+        ValueError
+            If m is less than 2 or exceeds the number of functions, functions are complex, or the operator is not
+            that of a process; before data are read.
         """
         matrices, m = self._propagation(), check_integer("m", m, 2)
         functions = matrices.processes[: m - 1]
         if len(functions) < m - 1:
             have = len(matrices.processes)
-            raise ValueError(f"{m} sets take {m - 1} functions that are no constant, and there are {have}: fit more")
+            raise ValueError(f"{m} sets require {m - 1} nonconstant functions, got {have}. Increase n_components")
         values = self._values[functions]
         if np.any(np.abs(values.imag) > 1e-9 * np.abs(values)):
-            raise ValueError(f"{m} sets take real functions, got the values {np.round(values, 4)}: take fewer sets")
+            raise ValueError(f"{m} sets require real functions, got the values {np.round(values, 4)}. Use fewer sets")
         timescales, propagators = matrices.timescales()[0][0], matrices.propagators(functions)[:, 0].real
         if X is None and not self.basis_.landmark_parts:
-            raise ValueError("the functions sit at no landmarks: give rows X, among which the sets are sought")
+            raise ValueError("the basis has no landmarks. Pass rows X to search for the sets")
         with self._opened(X) as source:
             points = [self.basis_.landmark_parts[0].landmarks] * 2 if source is None else _drawn(source)
             values, others = (self._span(functions, np.eye(m)[:, 1:]).of_prepared(x)[0] for x in points)
@@ -232,24 +289,26 @@ class Process(SpectralEstimator):
             found = replace(found, rates=rates, rate_errors=ends[0], passage_times=times, passage_time_errors=ends[1])
         if found.borne_out < m:
             warn_user(
-                f"the data bear out {found.borne_out} sets: transitions between {m} are unknown, or no probabilities. "
-                "Take fewer sets, a longer lag or more functions",
+                f"the data support {found.borne_out} sets: transitions between {m} are uncertain or invalid. "
+                "Use fewer sets, a longer lag or more functions",
                 ReliabilityWarning,
             )
         return MetastableSets.of(self, span.basis, coefficients=span.coefficients, means=span.means, **vars(found))
 
     def _propagation(self) -> LagMatrices:
-        """Return the operator between the functions. Raises ValueError unless it is of a reversible generator."""
+        """Return the operator between the functions; raise ValueError unless it is of a reversible generator."""
         moments = self.fitted().moments_
         operator = moments.operator
         if of_trajectories(operator) or not _is_generator(operator) or not operator.form.symmetric:
-            raise ValueError(f"{operator!r} is no reversible generator. Fit Koopman to trajectories")
+            raise ValueError(f"expected a reversible generator, got {operator!r}. Fit Koopman to trajectories")
         if "form" not in moments.arrays:
-            raise ValueError("metastable sets take basis=Landmarks(), or TrigonometricBasis for angles, not a lattice")
+            raise ValueError(
+                "metastable sets require basis=Landmarks(), or TrigonometricBasis for angles, got a FourierBasis"
+            )
         return LagMatrices.of_generator(moments, self.coefficients_)
 
     def _checked(self, found: FirstPassage, source: Source, outcome: str | None = None) -> FirstPassage:
-        """Return a first passage with the excess of its committor on rows of the source that are in neither set."""
+        """Return the first passage with the excess of its committor at rows outside the sets."""
         if not found.both:
             return found
         source = self._prepared(source)
@@ -260,28 +319,28 @@ class Process(SpectralEstimator):
         excess = float(np.quantile(np.maximum(values - 1, -values), 0.99)) if len(values) else 0.0
         if excess > LARGE_EXCESS:
             warn_user(
-                f"the committor is a chance, and exceeds 0 to 1 by {excess:.2g} for one of 100 rows, which is cut off. "
+                f"the committor, a probability, exceeds 0 to 1 by {excess:.2g} for 1 % of the rows, and is clipped. "
                 "Use more landmarks, a longer lag or larger sets",
                 ReliabilityWarning,
             )
         return replace(found, excess=max(excess, 0.0))
 
     def _span(self, functions: NDArray[np.int64], weights: Array) -> SpanValues:
-        """(1, f) A of real functions f, numbers (m - 1,), and weights A (m, k)."""
+        """Return (1, f) A of real functions f with indices (m - 1,) and weights A (m, k)."""
         coefficients, means = self.coefficients_[:, functions].real @ weights[1:], -weights[0]
         if self.moments_.operator.center:
             means = means + self.moments_.mean("first") @ coefficients
         return self._combined(coefficients, means)
 
     def _combined(self, coefficients: Any, means: Any = None) -> SpanValues:
-        """Return combinations of the basis functions, less their means, as a function of rows."""
+        """Return linear combinations of the basis functions, minus their means, as a function of rows."""
         basis, coefficients = self.basis_.condensed(coefficients)
         device = chosen_device(self.device)
         return SpanValues(basis, coefficients, means, device=device, preparation=self.preparation_)
 
     @contextmanager
     def _opened(self, X: Any) -> Iterator[Source | None]:
-        """Open the prepared rows of X, of trajectories those that have a future; None without X."""
+        """Open the prepared rows of X, for trajectories those with a future; None without X."""
         if X is None:
             yield None
             return
@@ -291,7 +350,7 @@ class Process(SpectralEstimator):
             yield self._prepared(source)
 
     def _prepared(self, source: Source) -> Source:
-        """Return the rows scaled as those of the fit."""
+        """Return the rows, scaled as in the fit."""
         return source.with_preparation(mean=self.preparation_.mean, scale=self.preparation_.scale)
 
     def _measured(self, source: Any, operator: Any, discretisation: Discretisation) -> Moments:
@@ -304,44 +363,44 @@ class Process(SpectralEstimator):
 
 
 def _described(one: Any) -> str:
-    """Return how a set was given."""
+    """Return a description of a set."""
     if isinstance(one, Boundary):
         return shortened(repr(one))
     return str(getattr(one, "__name__", "labels of rows"))
 
 
 def _is_generator(operator: Operator) -> bool:
-    """Return whether the operator is the generator of a process, or minus it."""
+    """Return whether the operator is the generator of a process, or its negative."""
     return operator.annihilates_constants and operator.views == ("x",) and any(derivative_orders(operator))
 
 
 def _check_entered(source: Source, sets: Sequence[Boundary]) -> None:
-    """Raise ValueError if a set has no row; all rows are read only if it has none of a sample."""
+    """Raise ValueError if a set has no row; read all rows only if a sample has none in it."""
     count = partial(_entered, sets)
     found = count({"x": draw_rows(source, SAMPLED, np.random.default_rng(0), description="sets")[1]})["entered"]
     if not found.all():
         found = Run(source, plan_rows(source, 2000.0), None, "sets").reduce(partial(added, count)).sums["entered"]
     if not found.all():
-        raise ValueError(f"no row is in {'ab'[np.argmin(found)]}: give sets that rows enter and leave")
+        raise ValueError(f"no row is in {'ab'[np.argmin(found)]}. Pass sets that rows enter and leave")
 
 
 def _entered(sets: Sequence[Boundary], batch: Mapping[str, Array]) -> dict[str, Any]:
-    """Return how many of the rows of a batch are in each set, (s,)."""
+    """Return the number of rows of a batch in each set, (s,)."""
     return {"entered": np.array([np.count_nonzero(one.values(batch["x"]) > 0) for one in sets])}
 
 
 def _drawn(source: Source) -> list[Array]:
-    """Two samples of rows."""
-    return [draw_rows(source, AMONG, np.random.default_rng(seed))[1] for seed in (0, 1)]
+    """Return two random samples of rows."""
+    return [draw_rows(source, CANDIDATES, np.random.default_rng(seed))[1] for seed in (0, 1)]
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class SpanInterval(SpanFunction):
-    """A function in the span of a basis with the ends of its 95 % interval, (c, 3), by a jackknife.
+    """Function in the span of a basis with the ends of its 95 % interval, (c, 3), by a jackknife.
 
-    The function and its interval, which holds it, are cut off below 0 and above `highest`. Ends are NaN without folds.
-    `coefficients` (p, 1 + S) are those of all rows, and without each of S folds, whose variance has the `factor`.
+    Values and ends are clipped to [0, `highest`]; ends are NaN without folds. `coefficients` (p, 1 + S) are for all
+    rows and without each of S folds; `factor` is that of the jackknife variance.
     """
 
     coefficients: Array
@@ -351,7 +410,7 @@ class SpanInterval(SpanFunction):
     needed = slice(1)
 
     def at(self, model: Any, X: Any, name: str, options: Mapping[str, Any]) -> Any:
-        """Return the values at the rows of X with their ends, (n, 3), for a fitted object of these functions."""
+        """Return the values and ends at the rows of X, (n, 3), for a fitted object with these functions."""
         function = replace(self, device=chosen_device(model.device), preparation=model.preparation_)
         return model._rows(function, X, output=Result(name, (3,), ("part",), {"part": PARTS}), **options)
 
@@ -363,7 +422,7 @@ class SpanInterval(SpanFunction):
         found = np.empty((len(x), self.coefficients.shape[1]))
         guessed, parts, boundaries = self._samples.block(x, found), self.basis.landmark_parts, self.basis.boundaries
         if guessed is None and boundaries and (outside := self._outside(x)) is not None:
-            far = outside[0] & (boundaries[0].values(x) > 0)  # within sets values are known
+            far = outside[0] & (boundaries[0].values(x) > 0)  # values within sets are known
             if parts and far.any() and self.extrapolate == "nearest":
                 near = nearest_points(x[far], np.concatenate([b.landmarks for b in parts]), parts[0].kernel)
                 found[far] = self._samples.of_prepared(near)[0]

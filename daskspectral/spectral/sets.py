@@ -1,4 +1,4 @@
-"""MetastableSets: sets between which a process jumps rarely, with their memberships at any rows."""
+"""MetastableSets: metastable sets of a process, with memberships at any rows."""
 
 from __future__ import annotations
 
@@ -15,45 +15,56 @@ from daskspectral.passes.functions import SpanFunction, SpanValues
 from daskspectral.spectral.metastable import SetStatistics, as_probabilities
 
 Array = NDArray[np.floating[Any]]
-SHOWN = 5  # sets that the `repr` shows
+SHOWN = 5  # number of sets in the repr
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class MetastableSets(ModelFunctions, SetStatistics):
-    """m sets between which jumps are rare, found by PCCA+; `memberships` evaluates them at any rows.
+    """Metastable sets of a process, found by PCCA+, between which jumps are rare.
 
-    Rates and times are in rows of trajectories, or in the time of a generator.
+    Rates and times are in rows of trajectories, or in the time unit of a generator.
 
-    Attributes
+    Parameters
     ----------
+    functions, weights : ndarray of shape (m - 1,) and (m, m)
+        Indices of the functions f of the model, and A, with memberships (1, f) A.
     probabilities : ndarray of shape (m,)
-        Probabilities of the sets in equilibrium.
+        Equilibrium probabilities of the sets.
     transitions : ndarray of shape (m, m)
-        Probabilities of a transition from set to set within the `lag`.
+        Transition probabilities between sets within the `lag`.
     rates : ndarray of shape (m, m)
-        Rates of jumps, with a row for the set that is left: of trajectories by the cores that they visit
-        (`spectral.cores`), or else the generator with these transitions, or the nearest one.
+        Jump rates, with a row for each initial set. For trajectories from visits to cores (`spectral.cores`);
+        otherwise the generator of the transitions, or the nearest valid one.
+    rate_errors : ndarray of shape (m, m, 2)
+        Ends of 95 % intervals, clipped at 0: by Poisson statistics of numbers of jumps, or else by a jackknife over
+        folds.
     passage_times : ndarray of shape (m, m)
-        Mean first passage times from set to set of jumps with these rates; infinite to a set that is not reached.
-    rate_errors, passage_time_errors : ndarray of shape (m, m, 2)
-        Ends of 95 % intervals, none beyond 0: of numbers of jumps by Poisson's distribution, or else by a jackknife
-        over folds.
-    gap, suggested : float, int
-        The timescale of the fastest process between sets over that of the slowest within them, and the m for which it
-        is widest; what is faster than the lag counts as the lag.
+        Mean first passage times for these rates; infinite if a set is not reached.
+    passage_time_errors : ndarray of shape (m, m, 2)
+        Ends of 95 % intervals, by sampling rates given these numbers, or else by a jackknife.
+    gap : float
+        Ratio of the timescale of the fastest process between sets to that of the slowest within them. Timescales
+        below the lag are set to the lag.
+    suggested : int
+        The m of the widest gap.
     negative : float
-        Share of the sampled rows beyond the vertices, some membership of which is below 0 before it is projected.
+        Share of sampled rows with a negative membership before the projection on probabilities.
     moved : float
-        The largest amount by which an entry of the transitions was negative or above 1.
+        Largest amount by which an entry of the transitions was negative or above 1.
     borne_out : int
-        Number of sets that the data bear out: m - 1 if `moved` is more than its error or 0.1, or if the interval of a
+        Number of sets that the data support: m - 1 if `moved` exceeds its error or 0.1, or if the interval of a
         transition is longer than 1.
     lag : float
-        The lag of the fit; of a generator the timescale of its fastest function.
-    functions, weights : ndarray of shape (m - 1,) and (m, m)
-        The numbers of the functions f of the model, and A, with the memberships (1, f) A.
+        Lag of the fit; for a generator the timescale of its fastest function.
+    basis, n_features_in_, preparation_, layout_, columns_, device, model, unit : object
+        Basis, preparation of rows, names of columns, device, parameters and unit of time of the fitted model.
     coefficients, means : ndarray of shape (p, m) and (m,)
-        The memberships in the basis, less these means.
+        Memberships in the basis, minus these means.
+
+    See Also
+    --------
+    Koopman : Transfer operator of trajectories.
+    FirstPassage : Committors and mean first passage times.
 
     Examples
     --------
@@ -96,10 +107,10 @@ class MetastableSets(ModelFunctions, SetStatistics):
             *([f"time to {j}", *(f"{self.passage_times[i, j]:.3g}" for i in shown)] for j in shown),
         ]
         more = [f"{self.count - len(shown)} more"] if len(shown) < self.count else []
-        gap = f"by the gap of timescales; of {self.count} sets it is {self.gap:.3g}"
+        gap = f"by the largest gap of timescales; for {self.count} sets it is {self.gap:.3g}"
         return {
             "of": f" of {self.model['estimator']}",
-            "verdict": f"{self.count} sets, of which the data bear out {self.borne_out}",
+            "verdict": f"{self.count} sets, of which the data support {self.borne_out}",
             "facts": {
                 "lag": f"{self.lag:.4g} ({self.unit}, as all times)",
                 "suggested": f"{self.suggested} sets, {gap}",
@@ -109,23 +120,23 @@ class MetastableSets(ModelFunctions, SetStatistics):
 
     @property
     def function(self) -> SpanValues:
-        """The memberships as a function of rows, not yet projected on probabilities."""
+        """Memberships as a function of rows, before the projection on probabilities."""
         device = chosen_device(self.device)
         return SpanValues(self.basis, self.coefficients, self.means, device=device, preparation=self.preparation_)
 
     def is_of(self, span: SpanValues) -> bool:
-        """Return whether these functions of rows of a model are the memberships."""
+        """Return whether `span` contains these memberships."""
         return np.array_equal(span.coefficients, self.coefficients)
 
     def memberships(self, X: Any, **options: Any) -> Any:
-        """Return the memberships (n, m) of the rows of X, projected on probabilities; options as in `transform`."""
+        """Return the memberships (n, m) of the rows of X, which are probabilities; options as in `transform`."""
         output = replace(Result.of_components("membership", self.count), finish=as_probabilities)
         return self._rows(self.function, X, output=output, **options)
 
     def predict(self, X: Any, **options: Any) -> Any:
-        """Return the set (n,) with the largest membership of each row of X, -1 for invalid rows that are skipped.
+        """Return the set (n,) of largest membership of each row of X, -1 for invalid rows that are skipped.
 
-        Options as in `transform`.
+        Options are those of `transform`.
         """
         sets = LargestMembership(self.basis, self.function, device=self.function.device, preparation=self.preparation_)
         return self._rows(sets, X, output=Result("set", (), ()), **options)
@@ -134,7 +145,7 @@ class MetastableSets(ModelFunctions, SetStatistics):
 @final
 @dataclass(frozen=True, eq=False)
 class LargestMembership(SpanFunction):
-    """The number (c, 1) of the largest of the memberships, -1 for rows that have none."""
+    """Index (c, 1) of the largest membership, -1 for invalid rows."""
 
     memberships: SpanValues
     columns = 1

@@ -394,5 +394,5 @@ def test_shares_that_are_refused(model: Any) -> None:
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_components_have_no_sides(side: str) -> None:
     x = np.random.default_rng(0).standard_normal((200, 2))
-    with pytest.raises(ValueError, match="EOF has one kind of functions"):
+    with pytest.raises(ValueError, match="side"):
         dsp.EOF(1).fit(x).transform(x, side=side)

@@ -255,7 +255,7 @@ def test_two_sets_of_a_chain_of_two_pairs_of_states() -> None:
     test = model.chapman_kolmogorov(sets)
     np.testing.assert_allclose(test.predicted[0], np.linalg.matrix_power(sets.transitions, 2), atol=1e-12)
     np.testing.assert_allclose(test.measured[0], test.predicted[0], atol=0.02)
-    with pytest.raises(ValueError, match="another fit"):
+    with pytest.raises(ValueError, match="sets"):
         model.fit(CHAIN[:10_000]).chapman_kolmogorov(sets)
 
 
@@ -472,7 +472,7 @@ def test_functions_of_a_notebook_have_sets_and_first_passages() -> None:
     assert model.metastable_sets(2, PATHS).model["parameters"].count("CallableBasis") == 1
     assert model.first_passage(PATHS, A, B).both
     assert "CallableBasis" in model.to_xarray().attrs["parameters"]
-    with pytest.raises(ValueError, match="cannot be saved"):
+    with pytest.raises(ValueError, match="saved"):
         model.save("model.zarr")
 
 

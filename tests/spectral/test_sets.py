@@ -186,7 +186,7 @@ def test_three_wells_are_three_sets(wells: Any, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_more_sets_than_wells_are_warned_of(wells: Any) -> None:
     model, paths = wells
-    with pytest.warns(dsp.ReliabilityWarning, match="bear out 3 sets"):
+    with pytest.warns(dsp.ReliabilityWarning, match="3 sets"):
         sets = model.metastable_sets(4, paths)
     assert sets.borne_out == 3
 
