@@ -304,7 +304,7 @@ def test_readers(name: str, tmp_path: Path) -> None:
         for start, stop in ((0, 40), (0, 7), (3, 22), (39, 40)):
             rows = np.asarray(one.read(start, stop))
             np.testing.assert_allclose(rows, ROWS[start:stop], rtol=0, atol=tolerance)
-            np.testing.assert_array_equal(np.asarray(one.localise(start, stop).read(start, stop)), rows)
+            np.testing.assert_array_equal(np.asarray(one.localize(start, stop).read(start, stop)), rows)
             np.testing.assert_array_equal(np.asarray(one.columns_at((2, 0)).read(start, stop)), rows[:, [2, 0]])
 
 

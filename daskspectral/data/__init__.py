@@ -1,4 +1,4 @@
-"""Data: anything array-like becomes a `Source` of row ranges; arrays of our own are written whole or not at all."""
+"""Data: array-like input as a `Source` of ranges of rows, and output that is written atomically."""
 
 from daskspectral.data.columns import ColumnNames
 from daskspectral.data.layout import Layout

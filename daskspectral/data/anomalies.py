@@ -1,4 +1,4 @@
-"""Anomalies of fields in time: what is left of them without the mean of each month, or season, and without a trend."""
+"""Anomalies of fields in time: values minus the mean of each month, or season, and minus a trend."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ Array = NDArray[Any]
 GROUPS = ("month", "season", "dayofyear", "hour")
 SEASONS = ("DJF", "MAM", "JJA", "SON")
 GREGORIAN = ("proleptic_gregorian", "standard", "gregorian")  # one axis of days
-LEAP = 366  # the day of the year that most years have not
+LEAP = 366  # day of leap years only
 MOST_DEGREE = 10
 TIMES, VALUES = "times", "values"
-DETERMINED = 1e-10  # of the largest eigenvalue of normal equations in times within -1 to 1
+DETERMINED = 1e-10  # relative to the largest eigenvalue of normal equations in times from -1 to 1
 
 
 @dataclass(frozen=True, eq=False)
 class Baseline(Registered):
-    """The least-squares fit of each column by the means of groups of times and a polynomial of a degree in time.
+    """Least-squares fit of each column by means of groups of times and a polynomial in time.
 
-    `anomaly` is the component of the times that makes groups, and `labels` (G,) are its values; None and one group
-    without. With t = (days since 1970 - centre) / half, from -1 to 1 over the times of the fit, the baseline of a group
-    g is climatology_g + sum_a trend_a t^a, a = 1, ..., degree; they are (G, d) and (degree, d), fitted together. Days
-    are those of the `calendar`, by its CF name.
+    `anomaly` is the component of the times that defines groups, and `labels` (G,) are its values; with None there is
+    one group. With t = (days since 1970 - centre) / half, from -1 to 1 over the times of the fit, the baseline of a
+    group g is climatology_g + sum_a trend_a t^a, a = 1, ..., degree, of shapes (G, d) and (degree, d), fitted jointly.
+    Days are those of the `calendar`, by its CF name.
     """
 
     anomaly: str | None
@@ -53,14 +53,16 @@ class Baseline(Registered):
 
     @classmethod
     def of(cls, rows: RowLabels, what: str, anomaly: str | None, degree: int) -> Self:
-        """The groups and the scale of the times of these rows, before any values are read.
+        """Return the groups and the scale of the times of these rows, before values are read.
 
-        Raises ValueError where the rows have no times, or so few that nothing would be left of them.
+        Raises ValueError if the rows have no times, or too few for the fit.
         """
         times = _times(rows, what)
         labels, days = _labels(times, anomaly), _days(times)
         groups = tuple(np.unique(labels).tolist())
-        number = len(np.unique(days)) if len(rows.dims) == 1 else len(days)  # members at one time differ
+        number = (
+            len(np.unique(days)) if len(rows.dims) == 1 else len(days)
+        )  # distinct times: members have the same ones
         if number <= len(groups) + degree:
             raise ValueError(
                 f"{what} must have more distinct times than {len(groups)} groups and the degree {degree}, got {number}"
@@ -69,10 +71,10 @@ class Baseline(Registered):
         return cls(anomaly, degree, groups, centre, half, calendar=_calendar(times))
 
     def design(self, rows: RowLabels, what: str) -> Array:
-        """The number of the group, and t, ..., t^degree, of each row, (n, 1 + degree).
+        """Return the number of the group and t, ..., t^degree of each row, (n, 1 + degree).
 
-        A day 366 that the fit had not has the mean of day 365. Raises ValueError for another group without times in the
-        fit, and for times of another calendar.
+        Day 366, if it is not in the fit, has the mean of day 365. Raises ValueError for other groups that are not in
+        the fit, and for times of another calendar.
         """
         times = _times(rows, what)
         calendar = _calendar(times)
@@ -94,8 +96,11 @@ class Baseline(Registered):
         return np.column_stack([np.searchsorted(self.labels, labels), t[:, None] ** np.arange(1, self.degree + 1)])
 
     def sums(self, x: Array, design: Array, gaps: bool, weights: Array | None = None) -> dict[str, Array]:
-        """By group the weighted sums over rows of t^a, a = 0, ..., 2 degree, for all columns or where they are present,
-        and of x t^a, a = 0, ..., degree: (G, 2 degree + 1, 1 or d) and (G, degree + 1, d)."""
+        """Return the weighted sums of t^a and x t^a over the rows of each group.
+
+        They have the shapes (G, 2 degree + 1, 1 or d), a = 0, ..., 2 degree, over valid entries if there are `gaps`,
+        and (G, degree + 1, d), a = 0, ..., degree.
+        """
         k, group = self.degree, design[:, 0]
         powers = (design[:, 1:2] if k else np.zeros((len(x), 1))) ** np.arange(2 * k + 1)
         if weights is not None:
@@ -107,11 +112,11 @@ class Baseline(Registered):
         return {TIMES: times, VALUES: np.stack([powers[m, : k + 1].T @ x[m] for m in members])}
 
     def solved(self, sums: Mapping[str, Array]) -> tuple[Array, Array]:
-        """The climatology, NaN where nothing is present of a group, and the trend, from sums over all rows."""
+        """Return the climatology, NaN for groups without values, and the trend, from sums over all rows."""
         times, values, k = sums[TIMES], sums[VALUES], self.degree
         with np.errstate(invalid="ignore", divide="ignore"):
             mean, shared = values[:, 0] / times[:, 0], np.nan_to_num(times[:, 1:] / times[:, :1])
-        centred = values[:, 1:] - np.nan_to_num(mean)[:, None] * times[:, 1 : k + 1]
+        centered = values[:, 1:] - np.nan_to_num(mean)[:, None] * times[:, 1 : k + 1]
         normal = [
             [np.sum(times[:, a + b] - times[:, a] * shared[:, b - 1], axis=0) for b in range(1, k + 1)]
             for a in range(1, k + 1)
@@ -119,11 +124,11 @@ class Baseline(Registered):
         trend = np.zeros((0, values.shape[2]))
         if k:
             inverse = np.linalg.pinv(np.moveaxis(np.array(normal), 2, 0), rcond=DETERMINED, hermitian=True)
-            trend = np.squeeze(inverse @ centred.sum(axis=0).T[:, :, None], axis=2).T
+            trend = np.squeeze(inverse @ centered.sum(axis=0).T[:, :, None], axis=2).T
         return mean - np.sum(shared[:, :k] * trend, axis=1), trend
 
     def removed(self, values: Any, rows: RowLabels, what: str) -> Any:
-        """Values (n, d) at these rows less the baseline, lazily where they are not in memory."""
+        """Return values (n, d) at these rows minus the baseline, lazily unless they are in memory."""
         less = partial(_less, climatology=self.climatology, trend=self.trend)
         return by_block(less, values, self.design(rows, what), token="anomalies")
 
@@ -134,25 +139,26 @@ def _less(x: Array, design: Array, climatology: Any, trend: Any) -> Array:
 
 
 def _times(rows: RowLabels, what: str) -> Array:
-    """Return the time of each row, (n,), from the one coordinate of the rows that holds times.
+    """Return the time of each row, (n,), from the coordinate of times of the rows.
 
-    If several do, it is the one that is a dimension. Raises ValueError if there is not exactly one, and for NaT.
+    If several contain times, it is the one that is a dimension. Raises ValueError if there is not exactly one, and for
+    NaT.
     """
     found = {name: c for name, c in rows.coords.items() if are_times(np.ravel(c.values))}
     found = {name: c for name, c in found.items() if name in rows.dims} or found
     times = next(iter(found.values())) if len(found) == 1 else None
     if times is None or (times.dtype.kind == "M" and np.isnat(times.values).any()):
         raise ValueError(
-            f"anomaly= and detrend= require one coordinate of times (datetime64 or cftime, none missing) along the "
+            f"anomaly= and detrend= require one coordinate of times (datetime64 or cftime, without NaT) along the "
             f"rows {(*rows.dims,)} of {what}, got {[*found]}"
         )
-    own = tuple(dim for dim in rows.dims if dim in times.dims)
-    shape = [size if dim in own else 1 for dim, size in zip(rows.dims, rows.sizes, strict=True)]
-    return np.broadcast_to(times.transpose(*own).values.reshape(shape), rows.sizes).ravel()
+    along = tuple(dim for dim in rows.dims if dim in times.dims)
+    shape = [size if dim in along else 1 for dim, size in zip(rows.dims, rows.sizes, strict=True)]
+    return np.broadcast_to(times.transpose(*along).values.reshape(shape), rows.sizes).ravel()
 
 
 def _labels(times: Array, anomaly: str | None) -> Array:
-    """Return the component of each time by which rows are grouped, (n,)."""
+    """Return the component of each time that defines its group, (n,)."""
     import xarray as xr
 
     if anomaly is None:
@@ -165,7 +171,7 @@ def _labels(times: Array, anomaly: str | None) -> Array:
 
 
 def _days(times: Array) -> Array:
-    """Return the days of times since 1970 in their calendar, (n,) of float64."""
+    """Return times as days since 1970 in their calendar, (n,) of float64."""
     if times.dtype.kind != "M":
         zero = {"hour": 0, "minute": 0, "second": 0, "microsecond": 0}
         since = times - times[0].replace(year=1970, month=1, day=1, **zero)
@@ -173,7 +179,7 @@ def _days(times: Array) -> Array:
     unit: Any = np.datetime_data(times.dtype)[0]
     unit = "D" if unit in ("Y", "M", "W") else unit
     per_day = np.timedelta64(1, "D") // np.timedelta64(1, unit)
-    days, rest = np.divmod(times.astype(f"M8[{unit}]").astype(np.int64), per_day)  # no unit has the range of others
+    days, rest = np.divmod(times.astype(f"M8[{unit}]").astype(np.int64), per_day)  # units have different ranges
     return np.asarray(days + rest / per_day)
 
 

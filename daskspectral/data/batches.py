@@ -1,4 +1,4 @@
-"""The batches of one range of rows, as a task reads them: ahead, prepared, checked, without the rows to be dropped."""
+"""Batches of a range of rows in a task: read ahead, checked, prepared, without dropped rows."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ END: Any = object()
 
 @contextmanager
 def read_ahead(batches: Iterable[Batch]) -> Iterator[Iterator[Batch]]:
-    """The same batches in the same order, each read by a thread while the one before it is worked on.
+    """Yield the batches in order, each read by a thread while the previous one is processed.
 
-    An error of the reading is raised where its batch would have come. When the block ends, by an error too, the thread
-    has ended, and no more than one batch was read for nothing.
+    An error while reading is raised at the position of its batch. When the block ends, also by an error, the thread has
+    ended, and at most one batch was read in vain.
 
     Examples
     --------
@@ -49,15 +49,15 @@ def read_ahead(batches: Iterable[Batch]) -> Iterator[Iterator[Batch]]:
 Array = NDArray[Any]
 BATCH_ROWS = 1 << 15
 LARGEST = 1e153  # whose squares do not overflow
-READ_BYTES = 1 << 22  # whole chunks are read together up to this size: a store decodes several at once
+READ_BYTES = 1 << 22  # whole chunks are read together up to this size: stores decode several in parallel
 
 
 @dataclass(frozen=True)
 class Bad:
-    """A row that cannot be used: its global number, what is wrong with it, and in which field.
+    """Invalid row: its global number, the reason, and the field.
 
-    `error` is set for a point that a manifold does not accept, which is an error whatever `on_invalid` says. `column`
-    is that of the field before some were chosen. A `share` of the other rows read with it cannot be used either.
+    `error` is set for a point that a manifold rejects, which is an error for any `on_invalid`. `column` is the column
+    of the field before selection. `share` is the share of the other rows read with it that are invalid too.
     """
 
     row: int
@@ -70,14 +70,13 @@ class Bad:
 
 @dataclass(frozen=True, eq=False)
 class Reading:
-    """What all ranges of a run share: how points are prepared, which rows are taken, what is done about invalid rows.
+    """Options of all ranges of a run: preparation of points, selected rows, treatment of invalid rows.
 
-    `preparations` has an entry for each field of points, `x` and other views; with `raw`, invalid rows are told by the
-    columns that these use, and points are left as they are. Rows for whose prepared `x` the test `dropped` holds are
-    left out. `selected` are sorted global row numbers: only these rows are taken. Each batch has the numbers of its
-    rows as the field NUMBER. `on_invalid` is "raise", "skip", "keep" (rows are not checked), or "pairwise":
-    entries that cannot be used are NaN, and rows are left out in which no entry can. Where chunks allow it, batches
-    have `least` rows.
+    `preparations` has an entry for each field of points, `x` and other views; with `raw`, only the columns of these are
+    checked, and points are not prepared. Rows whose prepared `x` passes the test `dropped` are dropped. `selected` are
+    sorted global numbers of the rows to read. Each batch has the numbers of its rows as the field NUMBER. `on_invalid`
+    is "raise", "skip", "keep" (rows are not checked), or "pairwise": invalid entries are NaN, and rows without a valid
+    entry are skipped. If chunks allow it, batches have `least` rows.
     """
 
     preparations: Mapping[str, Preparation]
@@ -90,9 +89,9 @@ class Reading:
 
 @dataclass(eq=False)
 class Batches:
-    """An iterable over the batches of rows start to stop; afterwards `count`, `weight` and `skipped` tell of them.
+    """Iterable over the batches of rows start to stop, which counts `count`, `weight` and `skipped`.
 
-    With on_invalid="raise" it stops at the first invalid row and keeps it in `bad`.
+    With on_invalid="raise" it stops at the first invalid row and stores it in `bad`.
     """
 
     readers: Mapping[str, Reader]
@@ -122,7 +121,7 @@ class Batches:
                     yield batch
 
     def _chunks(self) -> Iterator[dict[str, Array]]:
-        """For each read of a few whole chunks: its fields (of the selected rows)."""
+        """Yield the fields of the selected rows, a few whole chunks at a time."""
         first, last = self.edges.searchsorted(self.start, "right"), self.edges.searchsorted(self.stop, "left")
         borders = [self.start]
         row_bytes = sum(int(np.prod(r.shape[1:])) * r.dtype.itemsize for r in self.readers.values())
@@ -141,12 +140,12 @@ class Batches:
 
     def _read(self, start: int, stop: int) -> dict[str, Array]:
         found = {name: reader.read(start, stop) for name, reader in self.readers.items()}
-        if "weight" in found:  # sums of whole numbers would wrap, of half precision overflow
+        if "weight" in found:  # sums of integers would wrap, of half precision overflow
             found["weight"] = np.asarray(found["weight"], dtype=float)
         return found
 
     def _clean(self, batch: dict[str, Array]) -> dict[str, Array]:
-        """The batch without its invalid rows."""
+        """Return the batch without its invalid rows."""
         columns = {name: p.columns for name, p in self.rows.preparations.items() if p.columns is not None}
         checked = {name: batch[name] for name in self.readers}
         checked |= {name: batch[name][:, list(chosen)] for name, chosen in columns.items()}
@@ -165,7 +164,7 @@ class Batches:
         return batch if valid is None else {k: v[valid] for k, v in batch.items()}
 
     def _with_gaps(self, batch: dict[str, Array], checked: dict[str, Array]) -> dict[str, Array]:
-        """The batch with NaN for what cannot be used, without rows in which nothing can or another field is invalid."""
+        """Return the batch with NaN for invalid entries, without rows that have no valid point or field."""
         points = {name: checked.pop(name) for name in self.rows.preparations}
         present = np.concatenate([usable(values) for values in points.values()], axis=1)
         kept, others = present.any(axis=1), valid_rows(checked)
@@ -186,12 +185,12 @@ class Batches:
 
 
 def usable(values: Array) -> Array:
-    """Which entries are finite, and their squares too."""
+    """Return which entries and their squares are finite."""
     return np.asarray(np.abs(values) < (LARGEST if values.dtype.itemsize > 4 else np.inf))
 
 
 def _all_usable(values: Array) -> bool:
-    """Whether a sum of squares shows that all entries are usable; it takes no copies, as their comparison does."""
+    """Return whether a sum of squares, which makes no copies, shows that all entries are usable."""
     if values.dtype.kind != "f" or values.dtype.itemsize < 4 or not values.flags.c_contiguous:
         return False
     flat = values.reshape(-1)
@@ -200,7 +199,7 @@ def _all_usable(values: Array) -> bool:
 
 
 def valid_rows(batch: Mapping[str, Array]) -> Array | None:
-    """Which rows (c,) are usable, with a weight that is finite and not negative; None when all are."""
+    """Return which rows (c,) are usable, with finite and nonnegative weights; None if all are."""
     valid: Array | None = None
     for name, values in batch.items():
         if name != "weight" and _all_usable(values):
@@ -213,7 +212,7 @@ def valid_rows(batch: Mapping[str, Array]) -> Array | None:
 
 
 def first_invalid(batch: Mapping[str, Array], columns: Mapping[str, tuple[int, ...]] | None = None) -> Bad | None:
-    """The first invalid row of a batch, counted from its start; `columns` numbers the columns of some fields."""
+    """Return the first invalid row of a batch; `columns` numbers the columns of some fields."""
     valid = valid_rows(batch)
     if valid is None:
         return None
@@ -224,13 +223,13 @@ def first_invalid(batch: Mapping[str, Array], columns: Mapping[str, tuple[int, .
         if len(broken):
             index = tuple(broken[0].tolist())
             value = "NaN" if np.isnan(entry[index]) else entry[index]
-            why = ", whose square overflows: give it in another unit" if np.isfinite(entry[index]) else ""
+            why = ", whose square overflows: scale it down" if np.isfinite(entry[index]) else ""
             if not index:
                 return Bad(row, f"{'the sample weight' if name == 'weight' else name} is {value}{why}", name)
             chosen = (columns or {}).get(name)
             shown = chosen[index[0]] if chosen is not None else index[0] if len(index) == 1 else index
             place = shown if isinstance(shown, int) else None
-            reason = f"{'X' if name == 'x' else name} holds {value} in column {shown}{why}"
+            reason = f"{'X' if name == 'x' else name} has {value} in column {shown}{why}"
             return Bad(row, reason, name, column=place)
         if name == "weight" and entry < 0:
             return Bad(row, f"the sample weight is negative ({entry})", name)

@@ -1,4 +1,4 @@
-"""Names of columns, and the places of wanted columns among those of other data."""
+"""Names of columns, and the positions of requested columns in other data."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ MOST_SHOWN = 5
 
 @dataclass(frozen=True, eq=False)
 class ColumnNames(Registered):
-    """The names of columns: text or numbers, or tuples of these with the names of their `levels` (a MultiIndex)."""
+    """Names of columns: text, numbers, or tuples of these with the names of their `levels` (a MultiIndex)."""
 
     labels: tuple[Label, ...]
     levels: tuple[str | None, ...] | None = None
 
     @classmethod
     def of(cls, labels: Iterable[Any], levels: Iterable[Any] | None = None) -> Self | None:
-        """The names of columns with these labels; None if the labels are only the numbers of the columns."""
+        """Return the names of columns with these labels; None if they are the numbers of the columns."""
         found = tuple(map(_plain, labels))
         names = cls(found, None if levels is None else tuple(None if name is None else str(name) for name in levels))
         return None if names.numbered else names
 
     @classmethod
     def numbers(cls, count: int) -> Self:
-        """The numbers of columns without names."""
+        """Return the numbers of columns without names."""
         return cls(tuple(range(count)))
 
     @property
     def numbered(self) -> bool:
-        """Whether these are the numbers of the columns in order, as those without names have."""
+        """Whether these are the numbers of the columns in order, as for columns without names."""
         return self.labels == tuple(range(len(self.labels)))
 
     @property
     def texts(self) -> list[str]:
-        """The names as text."""
+        """Names as text."""
         return [
             ", ".join(map(str, label)) if isinstance(label, tuple) else str(label) for label in map(_plain, self.labels)
         ]
 
     def coordinates(self, dim: str) -> dict[str, Any]:
-        """The names as coordinates of a dimension for xarray, level by level."""
+        """Return the names as xarray coordinates of a dimension, one for each level."""
         if self.levels is None:
             return {dim: [*self.texts] if self.feature_names is None else [*self.labels]}
         levels = [name or f"level_{i}" for i, name in enumerate(self.levels)]
@@ -59,28 +59,28 @@ class ColumnNames(Registered):
 
     @property
     def feature_names(self) -> Array | None:
-        """The names as scikit-learn keeps them; None unless all are text."""
+        """Names in the form of scikit-learn; None unless all are text."""
         if not all(isinstance(label, str) for label in self.labels):
             return None
         return np.array(self.labels, dtype=object)
 
     def taken(self, places: Iterable[int]) -> ColumnNames:
-        """The names of the columns at these places."""
+        """Return the names of the columns at these positions."""
         return ColumnNames(tuple(self.labels[place] for place in places), self.levels)
 
     def check_distinct(self, what: str) -> None:
         """Raise ValueError if several columns have the same name."""
         several = [label for label, count in Counter(self.labels).items() if count > 1]
         if several:
-            raise ValueError(f"several columns of {what} are named {several[0]!r}. Rename them")
+            raise ValueError(f"several columns of {what} have the name {several[0]!r}: rename them")
 
 
 @dataclass(frozen=True, eq=False)
 class Wanted:
-    """The columns that a call reads: those with the `names`, in their order; by default all.
+    """Columns that a call reads: those with the `names`, in their order; by default all.
 
-    Of these the numbers `used` must be there, by default all; others may be missing, or hold no numbers. Names that
-    are `asked` for by the user are an error for data without names, which are otherwise taken by position.
+    The numbers `used` of these, by default all, must be present; others may be missing or not numeric. Names that the
+    user passes (`asked`) are an error for data without names, whose columns are otherwise matched by position.
     """
 
     names: ColumnNames | None = None
@@ -89,62 +89,61 @@ class Wanted:
 
     @classmethod
     def by_user(cls, columns: Any) -> Self:
-        """Return the columns that `Rows(columns=...)` asks for. Raises ValueError for a name that is there twice."""
+        """Return the columns of `Rows(columns=...)`; raise ValueError for repeated names."""
         if are_names(columns) and len({*columns}) < len(columns):
-            raise ValueError(f"columns must be distinct; got {columns!r}")
+            raise ValueError(f"columns must be distinct, got {columns!r}")
         return cls(ColumnNames(tuple(columns)), asked=True) if are_names(columns) else cls(used=_numbers(columns))
 
     def uses(self, number: int, width: int) -> bool:
-        """Whether the column of this number, out of `width`, is used."""
+        """Return whether the column of this number, out of `width`, is used."""
         return self.used is None or number in self.used or number - width in self.used
 
-    def places(self, own: ColumnNames | None, width: int, what: str) -> Sequence[int | None]:
-        """Return the place of each wanted column among `width` columns named `own`; None for missing unused ones.
+    def places(self, names: ColumnNames | None, width: int, what: str) -> Sequence[int | None]:
+        """Return the position of each column among `width` columns `names`; None for unused missing ones.
 
-        It is a range if all columns are taken as they are, however many a file declares.
-
-        Raises ValueError, which names them, for columns that are missing, and for names where `own` is None.
+        A range means all columns in their order. Raises ValueError, which names them, for missing columns, and for
+        names if the data have no names.
         """
-        if self.names is None or (own is None and not self.asked):
+        if self.names is None or (names is None and not self.asked):
             return range(width)
-        if own is not None and self.names.numbered and {*own.labels} != {*self.names.labels}:
+        if names is not None and self.names.numbered and {*names.labels} != {*self.names.labels}:
             return range(width)
-        if own is None:
-            raise ValueError(f"columns={[*self.names.labels]} are names, and those of {what} have none. Give numbers")
-        own.check_distinct(what)
-        known = {label: place for place, label in enumerate(own.labels)}
+        if names is None:
+            raise ValueError(f"columns={[*self.names.labels]} are names, but {what} has no column names. Pass numbers")
+        names.check_distinct(what)
+        known = {label: place for place, label in enumerate(names.labels)}
         labels = [_plain(label) for label in self.names.labels]
         missing = [label for j, label in enumerate(labels) if label not in known and self.uses(j, len(labels))]
         if missing and self.asked:
-            raise ValueError(f"{what} has no columns {missing}. Available: {[*own.labels[:20]]}")
+            raise ValueError(f"{what} has no columns {missing}. Available: {[*names.labels[:20]]}")
         if missing:
-            raise ValueError(_mismatch(labels, own.labels, missing, what))
+            raise ValueError(_mismatch(labels, names.labels, missing, what))
         return [known.get(label) for label in labels]
 
 
 def _mismatch(wanted: Sequence[Label], came: Sequence[Label], missing: Sequence[Label], what: str) -> str:
-    """The message of scikit-learn for columns that are missing, which names them."""
+    """Return scikit-learn's message for missing columns, with their names."""
     strange = sorted({*came} - {*wanted}, key=str)
     parts = [("Feature names unseen at fit time", strange)] if len(came) <= len(wanted) else []
     parts += [("Feature names seen at fit time, yet now missing", sorted(missing, key=str))]
-    told = "".join(
+    lists = "".join(
         f"{title}:\n" + "".join(f"- {name}\n" for name in names[:MOST_SHOWN]) + ("- ...\n" * (len(names) > MOST_SHOWN))
         for title, names in ((title, [plain_name(str(name)) for name in names]) for title, names in parts)
         if names
     )
     return (
-        f"The feature names should match those that were passed during fit.\n{told}"
-        f"{what} needs the columns of the fit, in any order; rename its columns to those of the fit"
+        f"The feature names should match those that were passed during fit.\n{lists}"
+        f"{what} must have the columns of the fit, in any order: rename its columns"
     )
 
 
 def are_names(columns: Any) -> bool:
-    """Whether these columns are given by name."""
+    """Return whether these columns are names."""
     return isinstance(columns, (list, tuple, np.ndarray)) and any(isinstance(c, (str, tuple)) for c in columns)
 
 
 def _numbers(columns: Any) -> tuple[int, ...] | None:
-    """The numbers of columns, which `check_columns` looks at; None for anything else."""
+    """Return the numbers of columns, not yet checked; None for anything else."""
     try:
         return None if columns is None else tuple(map(operator.index, columns))
     except TypeError:
@@ -152,7 +151,7 @@ def _numbers(columns: Any) -> tuple[int, ...] | None:
 
 
 def _plain(label: Any) -> Any:
-    """A label as files keep it: text, a number, or a tuple of these."""
+    """Return a label in its stored form: text, a number, or a tuple of these."""
     if isinstance(label, np.generic):
         label = label.item()
     if isinstance(label, tuple):
@@ -161,7 +160,7 @@ def _plain(label: Any) -> Any:
 
 
 def check_columns(columns: Sequence[int | str] | None, d: int) -> tuple[int, ...] | None:
-    """Column numbers from 0 to d - 1, given from either end. Raises ValueError for anything else."""
+    """Return column numbers from 0 to d - 1, possibly given from the end; otherwise raise ValueError."""
     if columns is None:
         return None
     try:
@@ -172,13 +171,13 @@ def check_columns(columns: Sequence[int | str] | None, d: int) -> tuple[int, ...
     distinct = {c % d for c in chosen}
     if not given or len(distinct) < len(given) or any(not -d <= c < d for c in chosen):
         raise ValueError(
-            f"columns must be a list of distinct numbers of the {d} columns of X, from 0 to {d - 1}; got {columns!r}"
+            f"columns must be a list of distinct numbers of the {d} columns of X, from 0 to {d - 1}, got {columns!r}"
         )
     return tuple(c % d for c in chosen)
 
 
 def taken(block: Array, places: Sequence[int | None]) -> Array:
-    """The columns (c, d) at these places of rows, 0 for None."""
+    """Return the columns (c, d) at these positions, 0 for None."""
     found: Array = block[:, [0 if place is None else place for place in places]]
     if None in places:
         found[:, [place is None for place in places]] = 0

@@ -1,4 +1,4 @@
-"""A Reader of whatever container rows or labels come in: arrays, data frames, xarray objects, paths and URLs."""
+"""Readers of rows or labels in arrays, data frames, xarray objects, paths and URLs."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ Array = NDArray[Any]
 
 
 def _dask_reader(array: da.Array, what: str) -> DaskReader:
-    """Return a reader of a dask array in blocks of whole rows, each checked for the shape and dtype that it promises.
+    """Return a reader of a dask array in blocks of whole rows, with checked shapes and dtypes.
 
-    Masked entries become NaN, and an array of masked whole numbers float64. Raises ValueError for blocks of unknown
-    size. Evaluating a block raises ValueError where its shape is another, and TypeError where it does not hold real
-    numbers of the promised type (labels may be text); `what` names the array in these errors.
+    Masked entries become NaN, and arrays of masked integers float64. Raises ValueError for blocks of unknown size. A
+    block raises ValueError if its shape differs, and TypeError if it is not of real numbers of the declared dtype
+    (labels may be text); `what` names the array in errors.
     """
     import dask.array as da
 
     if any(np.isnan(c) for axis in array.chunks for c in axis):
-        raise ValueError(f"{what} is a dask array with blocks of unknown size; call {what}.compute_chunk_sizes() first")
+        raise ValueError(f"{what} must have blocks of known size. Call {what}.compute_chunk_sizes()")
     dtype = np.dtype(array.dtype)
     if isinstance(array._meta, np.ma.MaskedArray) and dtype.kind in "iub":
         dtype = np.dtype(float)
@@ -42,22 +42,22 @@ def _dask_reader(array: da.Array, what: str) -> DaskReader:
 
 
 def _checked(block: Any, what: str, promised: np.dtype[Any], block_info: Any = None) -> Array:
-    """One block as numpy; `block_info` is what dask knows of its place."""
+    """Return a block as numpy, checked; `block_info` is its position from dask."""
     values, dtype, place = np.asanyarray(block), promised, block_info[0]
     spans, index = place["array-location"], tuple(map(int, place["chunk-location"]))
     shape = tuple(int(stop - start) for start, stop in spans)
     rows = f" (rows {spans[0][0]} to {spans[0][1]})" if spans else ""
     place = f"block {index} of the dask array {what}{rows}"
     if values.shape != shape:
-        raise ValueError(f"{place} must have shape {shape}, got {values.shape}. Give map_blocks(..., chunks=...)")
-    if dtype.kind not in "fiub":  # labels, as long as they are
+        raise ValueError(f"{place} must have shape {shape}, got {values.shape}. Pass chunks= to map_blocks")
+    if dtype.kind not in "fiub":  # labels, of any length
         return np.asarray(values)
     if values.dtype.kind not in "fiub" or not np.can_cast(values.dtype, dtype, "same_kind"):
-        raise TypeError(f"{place} has dtype {values.dtype}, not {dtype}; give map_blocks(..., dtype=)")
+        raise TypeError(f"{place} must have dtype {dtype}, got {values.dtype}. Pass dtype= to map_blocks")
     if not np.ma.is_masked(values):
         return np.asarray(values, dtype=dtype)
     if dtype.kind != "f":
-        raise TypeError(f"{place} has masked whole numbers, which cannot be NaN: convert by .astype('float64')")
+        raise TypeError(f"{place} has masked integers, which cannot be NaN. Convert them by .astype('float64')")
     return np.asarray(values.astype(dtype).filled(np.nan))
 
 
@@ -66,13 +66,13 @@ def is_sparse(value: Any) -> bool:
     return hasattr(value, "tocsr") and hasattr(value, "toarray")
 
 
-ROUNDING = 1e-8  # by which entries of a symmetric matrix may differ, relative to the largest
-FILES = ("h5py", "netCDF4", "tables")  # libraries whose arrays are read from a file when they are sliced
-_XARRAY_BLOCK = 1 << 24  # bytes of a block of an xarray object that is not chunked
+ROUNDING = 1e-8  # relative asymmetry of a symmetric matrix
+FILES = ("h5py", "netCDF4", "tables")  # libraries whose arrays read a file when they are sliced
+_XARRAY_BLOCK = 1 << 24  # bytes of a block of an xarray object without chunks
 
 
 def points_reader(value: Any, what: str) -> Reader:
-    """A Reader of points (n, d). Raises ValueError for another shape, for no points, and for a list of arrays."""
+    """Return a reader of points (n, d); raise ValueError for other shapes and lists of arrays."""
     if is_sequence(value) and any(map(_is_table, value)):
         raise ValueError(f"{what} must be one array of rows, got {len(value)}. Join them by numpy.concatenate")
     reader = as_reader(value, what)
@@ -88,7 +88,7 @@ def points_reader(value: Any, what: str) -> Reader:
 
 
 def named_reader(value: Any, what: str, wanted: Wanted) -> Any:
-    """A Reader of the columns of data that are wanted; the value itself if it is no frame, zarr array, path or Reader.
+    """Return a reader of the requested columns of frames, zarr arrays, paths and readers, else the value.
 
     Raises as `Wanted.places`, and as the readers.
     """
@@ -105,14 +105,14 @@ def named_reader(value: Any, what: str, wanted: Wanted) -> Any:
 
 
 def is_symmetric(value: Any) -> bool:
-    """Return whether rows in memory, dense or sparse, are a symmetric matrix (n, n) of more than two rows."""
+    """Return whether rows in memory, dense or sparse, are a symmetric matrix (n, n), n > 2."""
     values = value.array if isinstance(value, ArrayReader) else value
     values = values.tocsr() if is_sparse(values) else values
     if not (is_sparse(values) or isinstance(values, np.ndarray)) or values.dtype.kind not in "fiub":
         return False
     if values.ndim != 2 or values.shape[0] != values.shape[1] or values.shape[0] < 3:
         return False
-    for part in (slice(1), slice(None)):  # one row first, which rejects most matrices
+    for part in (slice(1), slice(None)):  # one row rejects most matrices
         rows, columns = values[part].astype(float), values[:, part].T.astype(float)
         if not abs(rows - columns).max() <= ROUNDING * abs(rows).max():
             return False
@@ -120,26 +120,26 @@ def is_symmetric(value: Any) -> bool:
 
 
 def is_lazy(value: Any) -> bool:
-    """Whether rows of this are read when they are used: of a dask or zarr array, a path, a chunked xarray object."""
+    """Return whether rows are read when they are used: of dask, zarr, a path, a chunked xarray object."""
     return is_dask_collection(value) or isinstance(value, (loaded("zarr.Array", "zarr.Group"), str, os.PathLike))
 
 
 def _is_table(part: Any) -> bool:
-    """Whether this is an array of rows or the path of one, rather than one row."""
+    """Return whether this is an array of rows or the path of one, rather than a single row."""
     if isinstance(part, (np.ndarray, Reader, loaded("zarr.Array", "dask.array.Array", "xarray.DataArray"))):
         return bool(part.ndim > 1)
     return is_frame(part) or is_sparse(part) or is_path(part)
 
 
 def as_reader(value: Any, what: str) -> Reader:
-    """A Reader of anything array-like that holds real numbers; `what` names it in errors."""
+    """Return a reader of array-like real numbers; `what` names them in errors."""
     reader = reader_of(value, what)
     refuse_kind(reader.dtype, what, objects=isinstance(reader, ArrayReader))
     return ArrayReader(real(reader.array, what)) if reader.dtype.kind == "O" else reader  # type: ignore[attr-defined]
 
 
 def reader_of(value: Any, what: str) -> Reader:
-    """A Reader of anything array-like, of whatever dtype, or the Reader itself; `what` names it in errors."""
+    """Return a reader of array-like data of any dtype; `what` names them in errors."""
     if isinstance(value, Reader):
         return value
     if is_path(value):
@@ -150,7 +150,9 @@ def reader_of(value: Any, what: str) -> Reader:
             try:
                 return ArrayReader(np.load(value, mmap_mode="r", allow_pickle=False))
             except ValueError as error:
-                raise ValueError(f"{os.fspath(value)} holds no array of numbers, or is cut short: {error}") from error
+                raise ValueError(
+                    f"{os.fspath(value)} contains no array of numbers, or is truncated: {error}"
+                ) from error
         array = open_zarr(value)
         return zarr_reader(array, f"{os.fspath(value).rstrip('/')}/{array.path}".rstrip("/"))
     if isinstance(value, loaded("zarr.Group")):
@@ -160,7 +162,9 @@ def reader_of(value: Any, what: str) -> Reader:
     if isinstance(value, loaded("zarr.Array")):
         return zarr_reader(value)
     if isinstance(value, loaded("xarray.Dataset")):
-        raise ValueError(f"{what} is an xarray.Dataset; give one of its variables, {sorted(map(str, value.data_vars))}")
+        raise ValueError(
+            f"{what} must be one variable, got an xarray.Dataset. Pass one of {sorted(map(str, value.data_vars))}"
+        )
     if is_data_array(value):
         value = chunked(value).data
     if is_dask_array(value):
@@ -178,11 +182,11 @@ def reader_of(value: Any, what: str) -> Reader:
     try:
         return ArrayReader(np.asanyarray(found))
     except ValueError as error:
-        raise ValueError(f"{what} cannot be made an array: {error}") from None
+        raise ValueError(f"{what} cannot be converted to an array: {error}") from None
 
 
 def _refuse_fetching(value: Any, what: str) -> None:
-    """Raise TypeError for data outside memory that numpy would fetch whole, and for sparse arrays."""
+    """Raise TypeError for data outside memory that numpy would load entirely, and for sparse arrays."""
     for part in value if is_sequence(value) else [value]:
         kind, library = type(part).__name__, type(part).__module__.partition(".")[0]
         if is_dask_collection(part):
@@ -195,11 +199,11 @@ def _refuse_fetching(value: Any, what: str) -> None:
             give = f"dask.array.from_array({what})"
         else:
             continue
-        raise TypeError(f"{what} must be in memory, got a {kind} of {library}. Give {give}")
+        raise TypeError(f"{what} must be in memory, got a {kind} of {library}. Pass {give}")
 
 
 def in_memory(value: Any, what: str) -> Any:
-    """What is wanted in memory, rows or an array among the parameters: a dask array's values, else as it is.
+    """Return the values of a dask array, and other values unchanged.
 
     Raises TypeError for rows that are not in memory, and ValueError for masked entries.
     """
@@ -214,12 +218,14 @@ def in_memory(value: Any, what: str) -> Any:
     parts = value if is_sequence(value) else [value]
     masked = sum(np.ma.count_masked(part) for part in parts if isinstance(part, np.ma.MaskedArray))
     if masked:
-        raise ValueError(f"{what} has {masked} masked entries: make them NaN by .astype('float64').filled(numpy.nan)")
+        raise ValueError(
+            f"{what} has {masked} masked entries. Convert them to NaN by .astype('float64').filled(numpy.nan)"
+        )
     return value.data if isinstance(value, np.ma.MaskedArray) else value
 
 
 def chunked(value: xr.DataArray) -> xr.DataArray:
-    """An xarray object whose rows are read when they are used: a file opened without chunks stays on disk."""
+    """Return an xarray object with chunks, so that files opened without chunks are read lazily."""
     if value.chunks is not None or not value.ndim or value.variable._in_memory:
         return value
     row_bytes = max(1, value.dtype.itemsize * int(np.prod(value.shape[1:])))

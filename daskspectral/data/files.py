@@ -1,4 +1,4 @@
-"""Labelled data, wherever it lies, as an xarray object or a table: arrays in memory, zarr groups, NetCDF, Parquet."""
+"""Labeled data as an xarray object or a table: arrays in memory, zarr groups, NetCDF, Parquet."""
 
 from __future__ import annotations
 
@@ -25,12 +25,11 @@ PHANTOM = b"This is a netCDF dimension but not a netCDF variable"
 
 
 def check_hdf5(source: Any, name: str) -> None:
-    """Raise OSError if an HDF5 file, open or given by its path, takes values from elsewhere, or is not whole.
+    """Raise OSError if an HDF5 file, open or a path, refers to external values or is incomplete.
 
-    Elsewhere are other files, and for virtual datasets other datasets: a virtual dataset may be its own source. HDF5
-    reads the fill value for a chunk that was never written; that is an error for datasets in the root group unless the
-    fill value stands for missing values, or fill values are meant. A file of another format is left to its reader.
-    Raises ImportError without h5py.
+    External values are those in other files, and for virtual datasets in other datasets. HDF5 reads the fill value for
+    chunks that were never written; this is an error for datasets in the root group unless the fill value marks missing
+    values, or fill values are intended. Files of other formats are not checked. Raises ImportError without h5py.
     """
     h5py = library("h5py", f"{name} may be HDF5, which")
     try:
@@ -46,22 +45,24 @@ def check_hdf5(source: Any, name: str) -> None:
             elsewhere = [part[0] for part in getattr(node, "external", None) or ()]
         if elsewhere or getattr(node, "is_virtual", False):
             other = ascii(elsewhere[0]) if elsewhere else "other datasets"
-            raise OSError(f"{path!a} of {name} takes values from {other}. Copy them into one file, such as by h5repack")
+            raise OSError(
+                f"{path!a} of {name} refers to values in {other}. Copy them into one file, such as by h5repack"
+            )
         if isinstance(node, h5py.Dataset) and "/" not in path and not fill_is_meant() and _lacks_chunks(node, h5py):
-            raise OSError(f"{path!a} of {name} lacks chunks. Restore the file; {FILL_MEANT}")
+            raise OSError(f"{path!a} of {name} lacks chunks. Restore the file, or {FILL_MEANT}")
 
     with file:
         try:
             check("/", file)
             file.visititems(check)
         except (RuntimeError, KeyError) as error:
-            raise OSError(f"{name} is damaged, and its HDF5 groups cannot be read: {error}. Restore it") from error
+            raise OSError(f"{name} has damaged HDF5 groups: {error}. Restore it") from error
 
 
 def _lacks_chunks(dataset: Any, h5py: Any) -> bool:
-    """Return whether chunks were never written, and would read as numbers that do not stand for missing values.
+    """Return whether unwritten chunks would read as numbers that do not mark missing values.
 
-    A dataset that stands for a NetCDF dimension without coordinates holds no values.
+    Datasets of NetCDF dimensions without coordinates have no values.
     """
     label = dataset.attrs.get("NAME")
     if not dataset.size or (dataset.is_scale and isinstance(label, bytes) and label.startswith(PHANTOM)):
@@ -79,10 +80,10 @@ _PACKED = ("scale_factor", "add_offset", "missing_value", "_Unsigned")
 
 @dataclass(frozen=True, eq=False)
 class LabelledData:
-    """Labelled data: an xarray object whose values are not read yet, or a Parquet table.
+    """Labeled data: an xarray object whose values are not yet read, or a table.
 
-    `direct` reads the array of a zarr group as it lies there, where its values need no decoding; `files` are readers of
-    all arrays of a group, by name, and `paths` are other files that hold the data.
+    `direct` reads the array of a zarr group without xarray if its values need no decoding; `files` are readers of all
+    arrays of a group, by name, and `paths` are other files of the data.
     """
 
     data: Any
@@ -91,18 +92,18 @@ class LabelledData:
     paths: tuple[str, ...] = ()
 
     def behind(self, reader: Reader, names: Iterable[Hashable]) -> Reader:
-        """A reader of values that are made from these arrays, which knows the files behind them."""
+        """Return a reader of values computed from these arrays, which has the files behind them."""
         found = tuple(self.files[str(name)] for name in names if str(name) in self.files)
         return replace(cast(DaskReader, reader), files=found, paths=self.paths) if reader.lazy else reader
 
 
 def open_labelled(value: Any, what: str) -> LabelledData | None:
-    """Data that have labels; None for arrays without them, and for what is no data at all.
+    """Return labeled data; None for arrays without labels, and for other values.
 
-    Labels have DataArrays, Datasets, zarr groups whose arrays have named dimensions, NetCDF files (a path, a pattern
-    with *, or a list of paths), Parquet and CSV files. Nothing is read but coordinates and metadata, of CSV the number
-    of rows. Raises ValueError for files that do not go together, OSError for one that is damaged, FileNotFoundError for
-    a pattern that matches none, and ImportError without the library of a format.
+    DataArrays, Datasets, zarr groups whose arrays have named dimensions, NetCDF files (a path, a pattern with *, or a
+    list of paths), Parquet and CSV files are labeled. Only coordinates and metadata are read, and the number of rows of
+    CSV. Raises ValueError for incompatible files, OSError for a damaged file, FileNotFoundError for a pattern without
+    matches, and ImportError without the library of a format.
     """
     if isinstance(value, loaded("xarray.DataArray", "xarray.Dataset")):
         return LabelledData(value)
@@ -122,7 +123,7 @@ def open_labelled(value: Any, what: str) -> LabelledData | None:
 
 
 def is_files(value: Any) -> bool:
-    """Whether this is a list of NetCDF or Parquet files, which together are one array of rows."""
+    """Return whether this is a list of NetCDF or Parquet files that form one array of rows."""
     if not is_sequence(value):
         return False
     paths = _paths(value)
@@ -148,7 +149,10 @@ def _is_folder_of_parquet(path: str) -> bool:
 
 
 def _matching(paths: list[str], what: str) -> list[str]:
-    """The paths, each pattern replaced by the files that it matches, in order. Raises FileNotFoundError for none."""
+    """Return the paths, patterns replaced by their matches in order.
+
+    Raises FileNotFoundError for a pattern without matches.
+    """
     from daskspectral.data.stores import refuse_irregular
 
     found: list[str] = []
@@ -162,10 +166,10 @@ def _matching(paths: list[str], what: str) -> list[str]:
             else:
                 matches = sorted(glob.glob(str(local)))
             if not matches:
-                raise FileNotFoundError(f"{what} is the pattern {path}, which matches no file: check the folder")
+                raise FileNotFoundError(f"{what} must match a file, got the pattern {path}. Check the folder")
             found += matches
         elif local is not None and not local.exists():
-            raise FileNotFoundError(f"there is no file {path}, which {what} names: the path does not exist")
+            raise FileNotFoundError(f"{what} must be an existing path, got {path}")
         else:
             found.append(path if local is None else str(local))
     for path in found:
@@ -175,9 +179,9 @@ def _matching(paths: list[str], what: str) -> list[str]:
 
 
 def _netcdf(paths: list[str], what: str) -> xr.Dataset:
-    """Open files as one Dataset, in the order of their coordinates.
+    """Return files as one Dataset, in the order of their coordinates.
 
-    Raises OSError if one is damaged, or if they do not go together.
+    Raises OSError if one is damaged, or if they are incompatible.
     """
     import xarray as xr
 
@@ -199,19 +203,19 @@ def _netcdf(paths: list[str], what: str) -> xr.Dataset:
     }
     try:
         found = xr.open_mfdataset(sources, combine="by_coords", **options)
-    except Exception as error:  # of any kind: the files are what they say
+    except Exception as error:  # of any kind: the message reports the files
         if isinstance(error, (PermissionError, ImportError, MemoryError)):
             raise
         raise OSError(
-            f"{', '.join(paths[:3])} cannot be read as NetCDF: it is damaged, or the files do not go together "
-            f"({type(error).__name__}: {str(error)[:200]!a}). Open them by xarray.open_mfdataset, and give the Dataset"
+            f"{', '.join(paths[:3])} cannot be read as NetCDF: damaged or incompatible files "
+            f"({type(error).__name__}: {str(error)[:200]!a}). Open them by xarray.open_mfdataset, and pass the Dataset"
         ) from error
     _check_attributes(found, ", ".join(paths[:3]))
     return found
 
 
 def _store(path: str) -> LabelledData | None:
-    """A zarr group; None where the path is no such thing, which is told where it is opened as an array."""
+    """Return the zarr group at a path; None for other paths, whose errors are raised when they are opened as arrays."""
     local = local_path(path)
     if local is not None and not local.is_dir():
         return None
@@ -225,7 +229,7 @@ def _store(path: str) -> LabelledData | None:
 
 
 def _group(group: zarr.Group, name: str) -> LabelledData | None:
-    """A group as a Dataset, of its main array where it names one; None where arrays have no named dimensions."""
+    """Return a group, or its main array, as a Dataset; None if arrays have no named dimensions."""
     import zarr
     from zarr.storage import LocalStore, MemoryStore
 
@@ -241,7 +245,7 @@ def _group(group: zarr.Group, name: str) -> LabelledData | None:
     unmasked = [str(key) for key, member in group.members() if isinstance(member, zarr.Array) and _has_no_mask(member)]
     main = main_name(group)
     with metadata_of(name):
-        data = xr.open_zarr(  # noqa: TID251  # its arrays have been looked at in `data_arrays`
+        data = xr.open_zarr(  # noqa: TID251  # its arrays are checked in `data_arrays`
             store,
             group=group.path or None,
             chunks={},
@@ -269,7 +273,10 @@ def _group(group: zarr.Group, name: str) -> LabelledData | None:
 
 
 def _check_attributes(data: xr.Dataset, name: str) -> None:
-    """Raise OSError if attributes by which values are decoded, in tasks and without the file's name, are no numbers."""
+    """Raise OSError if attributes by which values are decoded are not numbers.
+
+    Tasks decode them without the name of the file.
+    """
     for key, variable in data.variables.items():
         found = {**variable.attrs, **variable.encoding}
         numeric = variable.dtype.kind in "fiub"
@@ -278,28 +285,28 @@ def _check_attributes(data: xr.Dataset, name: str) -> None:
             single = value.size == 1 or attribute == "missing_value"
             if value.dtype.kind not in "fiub" or not single or (attribute == "scale_factor" and not value.all()):
                 raise OSError(
-                    f"{attribute} of {str(key)!a} of {name} must be a number, and no factor 0, got "
-                    f"{str(found[attribute])[:80]!a}. Mend or remove it"
+                    f"{attribute} of {str(key)!a} of {name} must be a number, and a factor nonzero, got "
+                    f"{str(found[attribute])[:80]!a}. Correct or remove it"
                 )
 
 
 def _has_no_mask(array: zarr.Array[Any]) -> bool:
-    """Whether the fill value of an array of format 2 is the default 0, and not a mark of missing values.
+    """Return whether the fill value of a format 2 array is the default 0, not a mark of missing values.
 
-    xarray keeps `_FillValue` there, and so would take every 0 for a missing value.
+    xarray stores `_FillValue` there, and would otherwise read every 0 as missing.
     """
     cf = {*_PACKED, "_FillValue"} & {*array.attrs}
     return array.metadata.zarr_format == 2 and array.dtype.kind in "fiub" and array.fill_value == 0 and not cf
 
 
 def _reads_as_nan(array: zarr.Array[Any], decoded: xr.DataArray) -> bool:
-    """Whether a chunk that is missing reads as NaN, as chunks of nothing but land do: xarray does not write them."""
+    """Return whether a missing chunk reads as NaN: xarray does not write chunks of land."""
     fill: Any = 0 if array.fill_value is None else array.fill_value
     return fill != fill or any(fill == decoded.encoding.get(key) for key in ("_FillValue", "missing_value"))
 
 
 def _packed(array: xr.DataArray) -> bool:
-    """Whether values in the file are not those of the array."""
+    """Return whether values in the file are encoded."""
     fill = array.encoding.get("_FillValue", np.nan)
     times = array.dtype.kind not in "fiub"
     return times or any(key in array.encoding for key in _PACKED) or not np.isnan(fill)

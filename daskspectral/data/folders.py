@@ -1,4 +1,4 @@
-"""Folders of a file system or an object store, and the lock by which one run at a time writes there."""
+"""Folders of a file system or an object store, with a lock so that one run at a time writes."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from fsspec.implementations.local import LocalFileSystem
 from daskspectral.data.remote import Location, connect, local_path, reaching
 
 MARKERS = ("zarr.json", ".zarray", ".zgroup")
-"""Files that make a folder a zarr store."""
+"""Names of files of which one makes a folder a zarr store."""
 SAVED = "daskspectral"
-"""Attribute of a zarr group that is a saved object and no data."""
+"""Attribute of a zarr group that is a saved object, not data."""
 ABSENT = (FileNotFoundError, NotADirectoryError)
 
 
 class Folder:
-    """A folder of files and of zarr stores, which may not exist yet, on a disk or at a URL.
+    """Folder of files and zarr stores, which may not exist yet, on a disk or at a URL.
 
-    A URL is opened with the options in force when the folder is made.
+    A URL is opened with the options in force when the folder is created.
 
     Attributes
     ----------
     path : Path or None
-        The absolute path; None at a URL.
+        Absolute path; None for a URL.
     """
 
     def __init__(self, location: Location):
@@ -55,17 +55,17 @@ class Folder:
 
     @property
     def exists(self) -> bool:
-        """Whether it is there, or at a URL holds anything."""
+        """Return whether it exists, or at a URL contains objects."""
         return bool(self.names()) if self.path is None else self.path.exists()
 
     def make(self) -> None:
-        """Make it if it is missing on a disk."""
+        """Create it on a disk if it is missing."""
         if self.path is not None:
             with room_at(self.path):
                 self.path.mkdir(exist_ok=True)
 
     def names(self) -> list[str]:
-        """Return the names of what it holds, hidden files too; none if it is missing."""
+        """Return the names of its contents, hidden files included; none if it is missing."""
         try:
             with self._asked() as files:
                 found = files.ls("", detail=False)
@@ -74,7 +74,7 @@ class Folder:
         return [name for path in found if (name := str(path).strip("/")) and "/" not in name]
 
     def holds(self, name: str) -> bool:
-        """Return whether there is such a file."""
+        """Return whether a file exists."""
         try:
             with self._asked() as files:
                 return bool(files.info(name)["type"] == "file")
@@ -83,11 +83,11 @@ class Folder:
 
     @property
     def is_store(self) -> bool:
-        """Whether it is a zarr store itself."""
+        """Return whether it is a zarr store."""
         return any(map(self.holds, MARKERS))
 
     def read(self, name: str) -> str:
-        """Return the text of a file, empty if there is none."""
+        """Return the text of a file, empty if it does not exist."""
         try:
             with self._asked() as files:
                 return bytes(files.cat_file(name)).decode(errors="replace")
@@ -95,8 +95,8 @@ class Folder:
             return ""
 
     def write(self, name: str, text: str, *, new: bool = False) -> None:
-        """Write a file. Raises FileExistsError if it is to be `new` and is there."""
-        if new and self.holds(name):  # stores without conditions overwrite
+        """Write a file; raise FileExistsError if it must be `new` and exists."""
+        if new and self.holds(name):  # stores without conditional writes overwrite
             raise FileExistsError(f"{self}/{name}")
         with self._asked() as files:
             files.pipe_file(name, text.encode(), mode="create" if new else "overwrite")
@@ -111,13 +111,13 @@ class Folder:
         return float(found.total_seconds())
 
     def delete(self, name: str) -> None:
-        """Delete a file or a store, the metadata of the store first, if it is there."""
+        """Delete a file or a store, its metadata first, if it exists."""
         for path in (f"{name}/{MARKERS[0]}", name):
             with suppress(*ABSENT), self._asked() as files:
                 files.rm(path, recursive=True)
 
     def clear(self) -> None:
-        """Delete all that it holds except its lock, the metadata of a store first."""
+        """Delete all contents except the lock, the metadata of a store first."""
         for name in sorted(self.names(), key=lambda name: name not in MARKERS):
             if name != LOCK:
                 self.delete(name)
@@ -125,7 +125,7 @@ class Folder:
     def refuse_unwritable(self, name: str) -> None:
         """Raise OSError if `name` cannot be written here.
 
-        On a disk these are FileNotFoundError for a missing directory, NotADirectoryError for a file in its place, and
+        On a disk it is FileNotFoundError for a missing directory, NotADirectoryError for a file in its place, or
         PermissionError; at a URL the error of the object store.
         """
         if self.path is None:
@@ -145,25 +145,25 @@ class Folder:
 
 
 def folder_at(location: Location) -> Folder:
-    """Return the folder at a path or URL. Raises ValueError for a whole bucket."""
+    """Return the folder at a path or URL; raise ValueError for a whole bucket."""
     found = Folder(location)
     if "/" not in found.root:
-        raise ValueError(f"{found} is a whole bucket: give a path in it, such as {found}/x.zarr")
+        raise ValueError(f"{found} must be a path in a bucket, such as {found}/x.zarr")
     return found
 
 
 LOCK = ".lock"
 RENEWAL = 20.0
-"""Seconds after which a run writes its lock object again; a lock three times as old is that of a run that died."""
+"""Seconds after which a run renews its lock object; a lock three times as old is stale."""
 
 
 @contextmanager
 def locked(folder: Folder, what: str, name: str = LOCK) -> Iterator[Callable[[], bool]]:
-    """Hold the lock of what is written in a folder, a hidden file: one run at a time.
+    """Hold the lock of output in a folder, a hidden file: one run at a time writes.
 
-    On a disk the system releases the lock of a process that dies; in an object store it ends after a minute. Yields a
-    function that returns whether the lock is still held, and no other run has taken it over. Raises OSError, which
-    names the other run by its process and host, if it holds the lock; messages begin with `what` is written.
+    On a disk the system releases the lock of a process that dies; in an object store it expires after a minute. Yields
+    a function that returns whether this run still holds the lock. Raises OSError, which names the other run by its
+    process and host, if that one holds the lock; messages begin with `what` is written.
     """
     since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
     holder = f"process {os.getpid()} on {socket.gethostname()}, since {since} (run {secrets.token_hex(4)})"
@@ -172,8 +172,8 @@ def locked(folder: Folder, what: str, name: str = LOCK) -> Iterator[Callable[[],
 
 
 def _in_use(folder: Folder, what: str, name: str) -> OSError:
-    by = folder.read(name) or "which has just begun"
-    return OSError(f"{what} {folder} is in use by another run: {by}. Wait for it, stop it, or give another path.")
+    by = folder.read(name) or "which has just started"
+    return OSError(f"{what} {folder} is in use by another run: {by}. Wait for it, stop it, or choose another path.")
 
 
 @contextmanager
@@ -187,14 +187,14 @@ def _file_lock(folder: Folder, what: str, name: str, holder: str) -> Iterator[No
     except Timeout:
         raise _in_use(folder, what, name) from None
     try:
-        with suppress(OSError):  # a full disk: the name of the run is for messages only
+        with suppress(OSError):  # full disk: the name of the run is for messages only
             path.write_bytes(holder.encode())
         yield
     finally:
-        path.unlink(missing_ok=True)  # who waits for it sees that it is gone, and makes another one
+        path.unlink(missing_ok=True)  # a waiting run sees that it is deleted, and creates another
         lock.release()
         if made:
-            with suppress(OSError):  # it holds something
+            with suppress(OSError):  # it is not empty
                 folder.path.rmdir()
 
 
@@ -223,21 +223,21 @@ def _object_lock(folder: Folder, what: str, name: str, holder: str) -> Iterator[
     finally:
         ended.set()
         thread.join()
-        with suppress(Exception):  # out of reach: the lock ends by itself
+        with suppress(Exception):  # out of reach: the lock expires
             if folder.read(name) == holder:
                 folder.delete(name)
 
 
 def refuse_unfinished(url: str) -> None:
-    """Raise FileNotFoundError if a run is writing at a URL, or was killed while it wrote there."""
+    """Raise FileNotFoundError if a run is writing at a URL, or was killed while writing."""
     folder = Folder(url)
     if holder := folder.read(LOCK):
-        raise FileNotFoundError(f"{url} is unfinished: {holder}, is writing there or has died. Write it again.")
+        raise FileNotFoundError(f"{url} is incomplete: {holder}, is writing or was killed. Write it again.")
 
 
 @contextmanager
 def room_at(path: Location) -> Iterator[None]:
-    """Name the path, and what to do, in an OSError raised inside for a full disk or quota."""
+    """Add the path and the remedy to an OSError for a full disk or quota."""
     try:
         yield
     except OSError as error:

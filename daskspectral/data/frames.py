@@ -1,4 +1,4 @@
-"""Tables of named columns: data frames in memory, and Parquet and CSV files, with names, numbers, times of rows.
+"""Tables of named columns: data frames in memory, Parquet and CSV files.
 
 Frames are of pandas, polars, Arrow and others, by narwhals. Files are read lazily, a row group or a CSV file at a time.
 """
@@ -25,10 +25,10 @@ from daskspectral.validation import loaded
 
 Array = NDArray[Any]
 REMEDY = (
-    "drop the column, or make numbers of it: dates as their distance from a first one, categories as columns of 0 and "
-    "1 (sklearn.preprocessing.OneHotEncoder)"
+    "drop the column, or convert it to numbers: dates to durations, categories to columns of 0 and 1 "
+    "(sklearn.preprocessing.OneHotEncoder)"
 )
-NUMBERED = "__null_dask_index__"  # the index that dask writes, which starts anew with each partition
+NUMBERED = "__null_dask_index__"  # index that dask writes, which restarts in each partition
 
 
 def is_frame(value: Any) -> bool:
@@ -37,8 +37,8 @@ def is_frame(value: Any) -> bool:
 
 
 def columns_of(frame: Any) -> tuple[list[Any], list[nw.Series[Any]]]:
-    """Return the labels of the columns and the columns, without those of an index that Arrow keeps."""
-    if is_pandas_like_dataframe(frame):  # whose labels may be of any kind, also several the same
+    """Return the labels and the columns of a frame, without an index stored by Arrow."""
+    if is_pandas_like_dataframe(frame):  # labels may be of any type, and repeated
         columns = [nw.from_native(frame.iloc[:, i], series_only=True) for i in range(frame.shape[1])]
         return [*frame.columns], columns
     frame = _whole(frame)
@@ -48,16 +48,16 @@ def columns_of(frame: Any) -> tuple[list[Any], list[nw.Series[Any]]]:
 
 
 def _whole(frame: Any) -> Any:
-    """Return a record batch of Arrow as a table, and other frames as they are."""
+    """Return a record batch of Arrow as a table, and other frames unchanged."""
     batch = isinstance(frame, loaded("pyarrow.RecordBatch"))
     return importlib.import_module("pyarrow").Table.from_batches([frame]) if batch else frame
 
 
 def index_columns(schema: Any) -> list[str]:
-    """Return the columns of an Arrow table that hold the index of the pandas frame that it was made of."""
+    """Return the columns of an Arrow table that are the index of the original pandas frame."""
     try:
         known = schema.pandas_metadata["index_columns"]
-    except (TypeError, KeyError, ValueError):  # none, or no metadata of pandas
+    except (TypeError, KeyError, ValueError):  # no index, or no metadata of pandas
         known = []
     known = known if isinstance(known, list) else []
     named = [name for name in known if isinstance(name, str) and name in schema.names]
@@ -65,7 +65,7 @@ def index_columns(schema: Any) -> list[str]:
 
 
 def matrix(frame: Any, what: str) -> Array:
-    """Return the real numbers (n, d) of a data frame. Raises as `frame_reader`."""
+    """Return the real numbers (n, d) of a data frame; raise as `frame_reader`."""
     labels, columns = columns_of(frame)
     return _matrix(labels, columns, range(len(labels)), what, Wanted())
 
@@ -73,9 +73,9 @@ def matrix(frame: Any, what: str) -> Array:
 def _matrix(
     labels: Sequence[Any], columns: Sequence[nw.Series[Any]], places: Sequence[int | None], what: str, wanted: Wanted
 ) -> Array:
-    """Return the real numbers (n, d) of the columns at these places, missing entries as NaN.
+    """Return the columns at these positions as real numbers (n, d), missing entries as NaN.
 
-    They are float32 if all columns are, else float64; 0 stands for None, and for an unused column without numbers.
+    They are float32 if all columns are, else float64. Positions None, and unused columns that are not numeric, are 0.
     """
     found: dict[int, Array] = {}
     refused: dict[Any, Exception] = {}
@@ -96,33 +96,33 @@ def _matrix(
 
 
 def refuse_columns(refused: Mapping[Any, Exception]) -> None:
-    """Raise the error of the first column that cannot be used, if there is one, with the names of all others."""
+    """Raise the error of the first unusable column, with the names of the others."""
     if len(refused) == 1:
         raise next(iter(refused.values()))
     if refused:
         (_, first), *others = refused.items()
         names = ", ".join(repr(name) for name, _ in others)
-        raise type(first)(f"{first}. Other columns that cannot be used: {names}; choose by Rows(X, columns=[...])")
+        raise type(first)(f"{first}. Other unusable columns: {names}; select columns by Rows(X, columns=[...])")
 
 
 def frame_reader(frame: Any, what: str, wanted: Wanted) -> Reader:
-    """Return a Reader of the columns of a data frame that are wanted.
+    """Return a reader of the requested columns of a data frame.
 
-    Raises as `Wanted.places`; TypeError or ValueError, which names them all, for used columns of text, dates,
-    categories, or complex numbers.
+    Raises as `Wanted.places`, and TypeError or ValueError, which names all of them, for used columns of text, dates,
+    categories or complex numbers.
     """
     frame = _whole(frame)
     labels, columns = columns_of(frame)
     levels = frame.columns.names if labels and isinstance(labels[0], tuple) else None
-    own, width = ColumnNames.of(labels, levels), len(labels)
-    if own is not None:
-        own.check_distinct(what)
+    names, width = ColumnNames.of(labels, levels), len(labels)
+    if names is not None:
+        names.check_distinct(what)
     elif wanted.names is not None and {*wanted.names.labels} == {*range(width)}:
-        own = ColumnNames.numbers(width)
-    places = wanted.places(own, width, what)
+        names = ColumnNames.numbers(width)
+    places = wanted.places(names, width, what)
     reader = ArrayReader(_matrix(labels, columns, places, what, wanted))
-    if own is not None and None not in places:
-        reader.named(own.taken(place for place in places if place is not None))
+    if names is not None and None not in places:
+        reader.named(names.taken(place for place in places if place is not None))
     if isinstance(frame, loaded("pyarrow.Table")):
         return reader.timed(arrow_times(frame, [label for i, label in enumerate(labels) if i not in places]))
     others = [column for i, column in enumerate(columns) if i not in places]
@@ -130,7 +130,7 @@ def frame_reader(frame: Any, what: str, wanted: Wanted) -> Reader:
 
 
 def vector(column: Any) -> Array:
-    """Return the values (n,) of a column: numbers with NaN for missing ones, else objects with None for these."""
+    """Return the values (n,) of a column: numbers with NaN for missing ones, else objects with None."""
     series = nw.from_native(column, series_only=True)
     if series.dtype.is_numeric() or series.dtype == nw.Boolean:
         return _numbers(series, "the column")
@@ -146,14 +146,14 @@ def _numbers(column: nw.Series[Any], what: str) -> Array:
     """Return the real numbers (n,) of a column."""
     kind = column.dtype
     if not (kind.is_numeric() or kind in (nw.Boolean, nw.Object, nw.Unknown)):
-        raise TypeError(f"{what} holds {kind}, and real numbers are wanted; {REMEDY}")
+        raise TypeError(f"{what} must be real numbers, got {kind}: {REMEDY}")
     values = np.asarray(column.to_numpy())
     refuse_kind(values.dtype, what)
     return real(values, what)
 
 
 def real(values: Array, what: str) -> Array:
-    """Return the numbers among objects as float64, None as NaN. Raises TypeError for anything else among them."""
+    """Return objects as float64, None as NaN; raise TypeError for objects that are not numbers."""
     if values.dtype.kind != "O":
         return values
     missing = np.zeros(values.shape, dtype=bool)
@@ -168,11 +168,11 @@ def real(values: Array, what: str) -> Array:
         found[missing] = None
         return np.asarray(found.astype(np.float64))
     except (TypeError, ValueError) as error:
-        raise TypeError(f"{what} holds objects that are no real numbers: {error}; {REMEDY}") from None
+        raise TypeError(f"{what} must be real numbers, got other objects ({error}): {REMEDY}") from None
 
 
 def refuse_kind(dtype: Any, what: str, *, objects: bool = True) -> None:
-    """Raise ValueError for complex numbers, and TypeError for anything but real numbers and, if allowed, objects."""
+    """Raise ValueError for complex numbers, TypeError for other dtypes than real numbers or `objects`."""
     kind = np.dtype(dtype).kind
     if kind == "c":
         raise ValueError(_complex(what, f"dtype {dtype}"))
@@ -181,14 +181,14 @@ def refuse_kind(dtype: Any, what: str, *, objects: bool = True) -> None:
 
 
 def _complex(what: str, has: str) -> str:
-    return f"Complex data not supported: {what} has {has}; split real and imaginary parts into columns"
+    return f"Complex data not supported: {what} has {has}. Split real and imaginary parts into columns"
 
 
 # -- times of rows -----------------------------------------------------------------------------------------------------
 
 
 def frame_times(index: Any, others: Sequence[nw.Series[Any]]) -> RowTimes | None:
-    """Return the times, or the numbers, of an index of pandas, or those of the only column of dates among `others`."""
+    """Return the times or numbers of a pandas index, or the only column of dates among `others`."""
     found = None
     if index is not None and type(index).__name__ != "RangeIndex" and index.name != NUMBERED:
         found = RowTimes.of(index, str(index.name or "index"))
@@ -199,7 +199,7 @@ def frame_times(index: Any, others: Sequence[nw.Series[Any]]) -> RowTimes | None
 
 
 def arrow_times(table: Any, others: Sequence[str]) -> RowTimes | None:
-    """Return the times of an Arrow table: those of its index, or of the only column of dates among `others`."""
+    """Return the times of the index of an Arrow table, or the only column of dates among `others`."""
     index, dates = index_columns(table.schema), date_columns(table.schema, others)
     frame = table.select([*index, *dates]).to_pandas(ignore_metadata=True, date_as_object=False)
     if index:
@@ -209,7 +209,7 @@ def arrow_times(table: Any, others: Sequence[str]) -> RowTimes | None:
 
 
 def date_columns(schema: Any, names: Sequence[str]) -> list[str]:
-    """Return the columns among these that hold dates in an Arrow table."""
+    """Return the columns of dates of an Arrow table among `names`."""
     return [name for name in names if str(schema.field(name).type).startswith(("date", "timestamp"))]
 
 
@@ -222,7 +222,7 @@ CSV = {".csv": ",", ".tsv": "\t"}
 
 @dataclass(frozen=True, eq=False)
 class TableReader(Reader):
-    """The columns `names` of tables behind one another, 0 for None; `borders` are those of their groups of rows."""
+    """Rows of concatenated tables with columns `names`, 0 for None; `borders` are those of groups of rows."""
 
     groups: tuple[Any, ...]  # fragments of a pyarrow dataset, one row group or CSV file each
     names: tuple[str | None, ...]
@@ -262,9 +262,9 @@ class TableReader(Reader):
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Files of the same columns behind one another, of which no column is chosen yet.
+    """Concatenated files with the same columns, none of them selected yet.
 
-    `kinds` has for each column its types in the files, and `index` the columns of an index of pandas.
+    `kinds` contains the types of each column in the files, and `index` the columns of a pandas index.
     """
 
     groups: tuple[Any, ...]
@@ -275,9 +275,9 @@ class Table:
     index: tuple[str, ...] = ()
 
     def times(self, places: Sequence[int | None]) -> RowTimes | None:
-        """Return the times of the rows, for which their columns are read: the index, or the one column of dates.
+        """Return the times of the rows from their index, or from the only column of dates.
 
-        A column of dates that is at one of the `places` is a column of X.
+        Columns of dates at one of the `places` are columns of X, not times.
         """
         others = [name for j, name in enumerate(self.names) if j not in places]
         dates = date_columns(self.groups[0].physical_schema, others)
@@ -287,17 +287,17 @@ class Table:
         return arrow_times(library("pyarrow").concat_tables(tables), dates)
 
     def reader(self, places: Sequence[int | None] | None = None, used: Wanted | None = None) -> TableReader:
-        """Return a reader of the columns at these places, by default all.
+        """Return a reader of the columns at these positions, by default all.
 
-        Columns that are not used and hold no real numbers are not read. Raises TypeError, which names them all, for
-        used columns that hold no real numbers.
+        Columns that are unused and not numeric are not read. Raises TypeError, which names all of them, for used
+        columns that are not real numbers.
         """
         places, wanted = range(len(self.names)) if places is None else places, used or Wanted()
         names = [None if place is None else self.names[place] for place in places]
         unfit = {name: kind for name, kinds in self.kinds.items() for kind in kinds if not _is_real(kind)}
         refuse_columns(
             {
-                name: TypeError(f"column {name!r} of {self.paths[0]} holds {unfit[name]}, no real numbers; {REMEDY}")
+                name: TypeError(f"column {name!r} of {self.paths[0]} must be real numbers, got {unfit[name]}: {REMEDY}")
                 for j, name in enumerate(names)
                 if name in unfit and wanted.uses(j, len(names))
             }
@@ -310,10 +310,10 @@ class Table:
 
 
 def open_table(paths: Sequence[str]) -> Table:
-    """Open Parquet or CSV files, or folders of Parquet files; of Parquet only metadata are read, of CSV rows counted.
+    """Open Parquet or CSV files, or folders of Parquet files.
 
-    Raises ValueError for files without rows or without the columns of the first, OSError for damaged ones, and
-    ImportError without pyarrow.
+    Of Parquet only metadata are read; of CSV the rows are counted. Raises ValueError for files without rows or without
+    the columns of the first, OSError for damaged files, and ImportError without pyarrow.
     """
     try:
         data = _csv(paths) if is_csv(paths) else _dataset(paths, "parquet")
@@ -322,16 +322,16 @@ def open_table(paths: Sequence[str]) -> Table:
             counted = [(fragment, fragment.count_rows()) for fragment in fragments]
         else:
             counted = [(g, g.row_groups[0].num_rows) for fragment in fragments for g in fragment.split_by_row_group()]
-    except library("pyarrow").lib.ArrowException as error:  # such as names that are not distinct
+    except library("pyarrow").lib.ArrowException as error:  # such as repeated names
         raise OSError(f"{', '.join(paths[:3])} cannot be read: {str(error)[:200]!a}. Restore it") from error
     index = index_columns(data.schema)
     names = [name for name in data.schema.names if name not in index]
     for fragment in fragments:
         if missing := [name for name in names if name not in fragment.physical_schema.names]:
-            raise ValueError(f"{fragment.path} has no columns {missing}, and {fragments[0].path} has")
+            raise ValueError(f"{fragment.path} must have the columns {missing} of {fragments[0].path}")
     filled = [(group, count) for group, count in counted if count]
     if not names or not filled:
-        raise ValueError(f"{', '.join(paths)} has no rows of numbers: its columns are {data.schema.names}")
+        raise ValueError(f"{', '.join(paths)} must have rows of numbers, got the columns {data.schema.names}")
     kinds = {name: [data.schema.field(name).type] for name in names}
     if not is_csv(paths):
         kinds = {name: [fragment.physical_schema.field(name).type for fragment in fragments] for name in names}
@@ -342,12 +342,12 @@ def open_table(paths: Sequence[str]) -> Table:
 
 
 def library(name: str, what: str = "This format") -> Any:
-    """Return a module of the library of a format. Raises ImportError, which says how to install it."""
+    """Return a module of the library of a format; raise ImportError with the command to install it."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
         package = name.partition(".")[0]
-        raise ImportError(f"{what} needs {package}: pip install daskspectral[files]") from error
+        raise ImportError(f"{what} requires {package}: pip install daskspectral[files]") from error
 
 
 def is_csv(paths: Sequence[str]) -> bool:
@@ -356,7 +356,7 @@ def is_csv(paths: Sequence[str]) -> bool:
 
 
 def _csv(paths: Sequence[str]) -> Any:
-    """Return the dataset of CSV files with a header, their numbers float64 whatever the first ones look like.
+    """Return the dataset of CSV files with a header, all numbers as float64.
 
     Raises ValueError for a file without a header.
     """
@@ -364,14 +364,14 @@ def _csv(paths: Sequence[str]) -> Any:
     parsed = csv.ParseOptions(delimiter=CSV[os.path.splitext(paths[0])[1].lower()])
     schema = _dataset(paths, dataset.CsvFileFormat(parse_options=parsed)).schema
     if all(_is_number(name) for name in schema.names):
-        raise ValueError(f"the first line of {paths[0]} must name columns. Read it by pandas.read_csv(header=None)")
+        raise ValueError(f"the first line of {paths[0]} must be column names. Read it by pandas.read_csv(header=None)")
     real = {field.name: float64 for field in schema if _is_real(field.type) or str(field.type) == "null"}
     converted = csv.ConvertOptions(column_types=real)
     return _dataset(paths, dataset.CsvFileFormat(parse_options=parsed, convert_options=converted))
 
 
 def _dataset(paths: Sequence[str], kind: Any) -> Any:
-    """Return the pyarrow dataset of files, or of one folder of files, in a file system or an object store."""
+    """Return the pyarrow dataset of files, or of a folder, in a file system or an object store."""
     from daskspectral.data.stores import refuse_irregular
 
     dataset = library("pyarrow.dataset").dataset
@@ -388,18 +388,18 @@ def _dataset(paths: Sequence[str], kind: Any) -> Any:
 
 
 def _parts(path: str) -> Iterator[str]:
-    """Yield a file, or the Parquet files in a folder and in those within: pyarrow leaves out what it cannot open."""
+    """Yield a file, or the Parquet files in a folder and its subfolders; pyarrow skips others."""
     yield path
     for folder, _, names in os.walk(path):
         yield from (os.path.join(folder, name) for name in names if name.endswith(PARQUET))
 
 
 def _table(group: Any, names: Sequence[str]) -> Any:
-    """Return these columns of a group. Raises OSError, which names the file, if it cannot be decoded."""
+    """Return these columns of a group; raise OSError, which names the file, if it cannot be decoded."""
     try:
         return group.to_table(columns=[*names])
     except library("pyarrow").lib.ArrowException as error:
-        raise OSError(f"{group.path} cannot be read: {str(error)[:200]!a}. Restore it, or write it again") from error
+        raise OSError(f"{group.path} cannot be decoded: {str(error)[:200]!a}. Restore it, or write it again") from error
 
 
 def _is_real(kind: Any) -> bool:

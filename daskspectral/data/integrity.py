@@ -1,6 +1,6 @@
-"""Is the store whole, and is it the same before and after a run? One listing of its keys answers both.
+"""Checks that a store is complete, and unchanged during a run, by listings of its keys.
 
-zarr returns the fill value for a chunk that is missing, without a word; here it is an error.
+zarr silently returns the fill value for a missing chunk; here it is an error.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 
 Files = Mapping[str, tuple[int, str]]
-"""The files of one array: name (of chunks relative to the array) to size and a stamp (mtime, ctime; or an etag)."""
+"""Files of one array: name (of chunks relative to the array) to size and stamp (mtime, ctime; or an etag)."""
 
 
 def _digest(files: Iterable[tuple[str, tuple[int, str]]]) -> str:
-    """Return what is equal for equal names, sizes and stamps."""
+    """Return a digest of names, sizes and stamps."""
     digest = hashlib.sha256()
     for file in files:
         digest.update(repr(file).encode())
@@ -37,9 +37,9 @@ def _digest(files: Iterable[tuple[str, tuple[int, str]]]) -> str:
 
 
 class Manifest:
-    """A record of the zarr stores behind a source, made before a run to be compared after it.
+    """Record of the zarr stores of a source before a run, for comparison after it.
 
-    Making it raises OSError where a chunk is missing and not meant to be.
+    Its creation raises OSError for missing chunks unless fill values are intended.
     """
 
     def __init__(self, source: Source):
@@ -50,21 +50,21 @@ class Manifest:
             check_chunks(reader, self._before[key])
 
     def check_unchanged(self) -> None:
-        """Raise OSError where a file was added, removed or rewritten since the record was made."""
+        """Raise OSError if a file was added, removed or rewritten since the record was made."""
         for key, reader in self._readers.items():
             before, after = self._before[key] or {}, list_chunks(reader) or {}
             if changed := sorted(k for k in before.keys() | after.keys() if before.get(k) != after.get(k)):
                 name = reader.name if isinstance(reader, ZarrReader) else ", ".join(reader.paths[:3])
                 raise OSError(
-                    f"{name} changed during the run: {len(changed)} of its files, {changed[0]} among them. "
-                    "Run again on data that stay as they are"
+                    f"{name} changed during the run: {len(changed)} of its files, such as {changed[0]}. "
+                    "Run again on data that do not change"
                 )
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What tells these data from others: metadata, and a digest of the listing or, in memory, of the contents."""
+        """Identity of the data: metadata, and a digest of the listing or, in memory, of the contents."""
 
-        def told(part: Reader) -> dict[str, Any]:
+        def description(part: Reader) -> dict[str, Any]:
             files = self._before[id(part)]
             plain = {k: v for k, v in part.identity.items() if k != "name"}
             return {**plain, "files": None if files is None else _digest(sorted(files.items()))}
@@ -72,22 +72,22 @@ class Manifest:
         result: dict[str, Any] = {}
         for name, reader in self._fields.items():
             stored = _stored(reader)
-            parts = [told(part) for part in stored]
+            parts = [description(part) for part in stored]
             result[label_of(name)] = parts[0] if stored == (reader,) else {**reader.identity, "parts": parts}
         return result
 
     def seen(self, rows: int) -> dict[str, list[Any]]:
-        """Return by field what tells whether the first rows stay the same: a digest of a few, and one of their files.
+        """Return digests of the first rows of each field: of some values, and of their files.
 
-        The digest of the files, by names, sizes and stamps, is None for rows that are in no zarr store.
+        The digest of the files is of names, sizes and stamps; rows outside of zarr stores have None.
         """
         return {
             name: [_first_rows(reader, rows), self.files_behind(reader, rows)] for name, reader in self._fields.items()
         }
 
     def files_behind(self, reader: Reader, rows: int) -> str | None:
-        """Return a digest of the files behind the first rows of a field; None for rows that are in no zarr store."""
-        behind: dict[ZarrReader, set[int]] = {}  # of each array, the files along its rows
+        """Return a digest of the files of the first rows of a field; None if they are not in a zarr store."""
+        behind: dict[ZarrReader, set[int]] = {}  # for each array, positions of files along its rows
         for part, first, last in reader.within(0, rows):
             if not isinstance(part, ZarrReader) or self._before.get(id(part)) is None:
                 return None
@@ -104,7 +104,7 @@ class Manifest:
 
 
 def _stored(reader: Reader) -> tuple[Reader, ...]:
-    """Return the readers of one array each that know the files behind the rows."""
+    """Return the readers of single arrays whose files contain the rows."""
     return tuple(file for part in reader.parts for file in part.files or (part,))
 
 
@@ -118,7 +118,7 @@ def _first_rows(reader: Reader, rows: int) -> str:
 
 
 def list_chunks(reader: Reader) -> Files | None:
-    """The files of a zarr array in a file system or object store, or other files; None where none are known."""
+    """Return the files of a zarr array, local or remote, or other files; None if they are unknown."""
     if reader.paths:
         return dict(map(_file, reader.paths))
     if not isinstance(reader, ZarrReader):
@@ -130,9 +130,9 @@ def list_chunks(reader: Reader) -> Files | None:
 
 
 def check_chunks(reader: Reader, files: Files | None) -> None:
-    """Raise OSError naming the first chunk that is missing or empty.
+    """Raise OSError, which names the first chunk that is missing or empty.
 
-    No chunk is read: the keys that the array must have are compared with the listing, and of shards the index is read.
+    Chunks are not read: the keys of the array are compared with the listing, and indices of shards are read.
     """
     if files is None or not isinstance(reader, ZarrReader) or reader.allow_missing:
         return
@@ -150,13 +150,13 @@ def check_chunks(reader: Reader, files: Files | None) -> None:
     else:
         return
     raise OSError(
-        f"{reader.name} is not whole: {name} is missing or empty, and {missing} of {total} chunks in all. Restore "
-        f"them; {FILL_MEANT}"
+        f"{reader.name} is incomplete: {missing} of {total} chunks are missing or empty, such as {name}. "
+        f"Restore them, or {FILL_MEANT}"
     )
 
 
 def _chunk_keys(array: zarr.Array[Any], files: Files) -> dict[tuple[int, ...], str]:
-    """Return the files that are chunks of the array, or shards, by their places in the grid, in order."""
+    """Return the files that are chunks or shards of the array, by their positions in the grid, in order."""
     found = {}
     for key in files:
         index = tuple(map(int, re.findall(r"\d+", key)))
@@ -168,14 +168,14 @@ def _chunk_keys(array: zarr.Array[Any], files: Files) -> dict[tuple[int, ...], s
 
 
 def check_whole_source(source: Source) -> None:
-    """Raise OSError naming the first chunk that is missing behind rows that dask reads from zarr arrays."""
+    """Raise OSError, which names the first missing chunk, for dask arrays read from zarr arrays."""
     for reader in source.readers.values():
         for part in _stored(reader) if _stored(reader) != reader.parts else ():
             check_chunks(part, list_chunks(part))
 
 
 def _local_files(root: str, depth: int, prefix: str = "") -> Iterator[tuple[str, tuple[int, str]]]:
-    """The files of a folder, and of those in it as deep as chunks lie: a link could lead round and round."""
+    """Yield the files of a folder and its subfolders, to the depth of chunks: links may be cyclic."""
     from daskspectral.data.stores import refuse_irregular
 
     with os.scandir(os.path.join(root, prefix) if prefix else root) as entries:
@@ -198,12 +198,12 @@ def _remote_files(reader: ZarrReader) -> Iterator[tuple[str, tuple[int, str]]]:
         found = files.find(root, detail=True)
     for path, entry in found.items():
         key = path.removeprefix(root).lstrip("/")
-        if key != LOCK:  # of the run that wrote the array, and is about to go
+        if key != LOCK:  # lock of the run that wrote the array, soon deleted
             yield key, _stamp(entry)
 
 
 def _file(path: str) -> tuple[str, tuple[int, str]]:
-    """A file at a path or URL, with its size and stamp."""
+    """Return a file at a path or URL, with its size and stamp."""
     if not is_url(path):
         status = os.stat(path)
         return path, (status.st_size, _stamp_of(status))
@@ -213,7 +213,7 @@ def _file(path: str) -> tuple[str, tuple[int, str]]:
 
 
 def _stamp_of(status: os.stat_result) -> str:
-    """Return when the contents, and when anything of a file was last changed: programs can set the first time only."""
+    """Return the times of the last change of contents and of metadata: programs can only set the first."""
     return f"{status.st_mtime_ns} {status.st_ctime_ns}"
 
 

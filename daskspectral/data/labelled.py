@@ -1,4 +1,4 @@
-"""Labelled data of any dimensions as rows and columns (n, d), lazily, with the layout that labels results again."""
+"""Labeled data of any dimensions as lazy rows and columns (n, d), with the layout for labels of results."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 Array = NDArray[Any]
-BLOCK_BYTES = 1 << 26  # of the rows that are read together, where a field's chunks are larger
-LEAST_BYTES = 1 << 22  # of the rows that are read together, where a field's chunks are smaller
+BLOCK_BYTES = 1 << 26  # of rows read together, if the chunks of a field are larger
+LEAST_BYTES = 1 << 22  # of rows read together, if the chunks of a field are smaller
 
 
 def _cosine(angles: xr.DataArray) -> xr.DataArray:
@@ -34,7 +34,7 @@ def _cosine(angles: xr.DataArray) -> xr.DataArray:
 
 
 def column_weights(arrays: list[xr.DataArray], samples: tuple[Hashable, ...], angles: xr.DataArray) -> Array:
-    """sqrt(cos latitude) for each column; 1 for variables without a latitude."""
+    """Return sqrt(cos latitude) for each column, 1 for variables without a latitude."""
     import xarray as xr
 
     found, root = [], _cosine(angles) ** 0.5
@@ -46,7 +46,7 @@ def column_weights(arrays: list[xr.DataArray], samples: tuple[Hashable, ...], an
 
 
 def latitude_weights(angles: xr.DataArray, samples: tuple[Hashable, ...], sizes: tuple[int, ...], values: Any) -> Any:
-    """cos latitude for each row, lazily where the rows are lazy."""
+    """Return cos latitude for each row, lazily if the rows are lazy."""
     import dask.array as da
 
     cosine = _cosine(angles).transpose(*(dim for dim in samples if dim in angles.dims))
@@ -60,9 +60,9 @@ def latitude_weights(angles: xr.DataArray, samples: tuple[Hashable, ...], sizes:
 
 
 def stacked(arrays: list[xr.DataArray], rows: int, *, flat: bool = True) -> Any:
-    """The arrays, their first `rows` dimensions stacked and all others, as one array (n, d), dask where one is lazy.
+    """Return arrays stacked to one (n, d), their first `rows` dimensions as rows; dask if one is lazy.
 
-    Unless `flat`, arrays without other dimensions give (n,).
+    Unless `flat`, arrays without other dimensions become (n,).
     """
     import dask.array as da
 
@@ -74,8 +74,8 @@ def stacked(arrays: list[xr.DataArray], rows: int, *, flat: bool = True) -> Any:
         parts = [np.asanyarray(b.data).reshape(shape) for b, shape in zip(blocks, shapes, strict=True)]
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
     row_bytes = sum(b.dtype.itemsize * int(np.prod(b.shape[1:], dtype=int)) for b in blocks)
-    own = max(max(b.chunks[0]) for b in blocks if b.chunks is not None)
-    if own * row_bytes <= BLOCK_BYTES:
+    largest = max(max(b.chunks[0]) for b in blocks if b.chunks is not None)
+    if largest * row_bytes <= BLOCK_BYTES:
         first: Any = joined(next(b.chunks[0] for b in blocks if b.chunks is not None), LEAST_BYTES // max(1, row_bytes))
     else:
         first = max(1, BLOCK_BYTES // max(1, row_bytes))
@@ -88,7 +88,7 @@ def stacked(arrays: list[xr.DataArray], rows: int, *, flat: bool = True) -> Any:
 
 
 def joined(chunks: Sequence[int], rows: int) -> tuple[int, ...]:
-    """Chunks of some rows, neighbours taken together up to this many: `groupby` leaves chunks of one time each."""
+    """Return chunks of rows merged up to `rows`, because `groupby` makes chunks of single times."""
     found = [0]
     for size in chunks:
         if found[-1] and found[-1] + size > rows:
@@ -98,7 +98,10 @@ def joined(chunks: Sequence[int], rows: int) -> tuple[int, ...]:
 
 
 def columns_with_numbers(values: Any, what: str) -> Array | None:
-    """Which columns have a number in some row; None where all have. Raises ValueError where none has."""
+    """Return which columns have a number in some row; None if all have.
+
+    Raises ValueError if none has.
+    """
     import dask.array as da
 
     if isinstance(values, Reader):
@@ -108,12 +111,14 @@ def columns_with_numbers(values: Any, what: str) -> Array | None:
     if not found.all() and is_dask_array(values) and values.numblocks[0] > 1:
         found |= np.asarray(da.isfinite(values.blocks[1:]).any(axis=0).compute())
     if not found.any():
-        raise ValueError(f"all {len(found)} columns of {what} are NaN in every row. Check its mask and fill values")
+        raise ValueError(
+            f"{what} must have a column with numbers, but all {len(found)} are NaN. Check its mask and fill values"
+        )
     return None if found.all() else found
 
 
 def _used(block: Array, kept: Array | None, factors: Array | None) -> Array:
-    """The columns of a block that are used, times their factors."""
+    """Return the used columns of a block, multiplied by their factors."""
     if kept is not None:
         block = block[:, kept]
     if factors is None:
@@ -123,7 +128,7 @@ def _used(block: Array, kept: Array | None, factors: Array | None) -> Array:
 
 
 def chosen_columns(values: Any, layout: Layout, unweighted: bool) -> Any:
-    """The columns of a layout, weighted."""
+    """Return the columns of a layout, weighted."""
     if layout.whole:
         return values
     factors = layout.weights
@@ -143,16 +148,16 @@ QUANTITY = {
     "valid_max",
     "coordinates",
 }
-"""Attributes that tell what the values of an array are, and so not what is computed from them."""
+"""Attributes that describe the values of an array, and not quantities computed from them."""
 TIME = "time"
 ROW = "row"  # the dimension of the rows of data without labels
 
 
 @dataclass(frozen=True, eq=False)
 class StackedRows:
-    """Labelled data as rows: a reader of the columns that are used, their layout, the labels of the rows.
+    """Labeled data as rows: reader of the used columns, layout, and labels of the rows.
 
-    `weights` (n,) are the cosines of the rows' latitudes, where these were asked for and the rows have them.
+    `weights` (n,) are the cosines of the rows' latitudes, if they are requested and the rows have latitudes.
     """
 
     reader: Reader
@@ -173,17 +178,17 @@ def stack_rows(
     unweighted: bool = False,
     wanted: Wanted | None = None,
 ) -> StackedRows | None:
-    """Labelled data as rows and columns; None for data without labels.
+    """Return labeled data as rows and columns; None for data without labels.
 
     Rows are the combinations of `sample_dims`, by default the first dimension; all other dimensions are columns. With
-    `drop_empty` columns without a number in any row are left out, for which the data are read once where their first
-    rows have such columns. With the `layout` of a fit, columns are those of the fit, and rows all other dimensions.
-    Of columns with names these are the ones that are `wanted`; `used` are numbers of the columns of a given layout.
-    `latitude` is a coordinate in degrees: `weigh` gives the weights of rows that have it, columns that have it are
-    multiplied by sqrt(cos). `unweighted` divides by that instead, for derivatives by the columns.
+    `drop_empty` columns without numbers are dropped, for which the data are read once if their first rows have such
+    columns. With the `layout` of a fit, columns are those of the fit, and rows all other dimensions. Named columns are
+    restricted to `wanted`, whose `used` are numbers of the columns of the layout. `latitude` is a coordinate in
+    degrees: `weigh` returns the weights of rows that have it, and columns that have it are multiplied by sqrt(cos).
+    `unweighted` divides by that instead, for derivatives with respect to columns.
 
-    Raises ValueError or TypeError, before anything is read but coordinates, where dimensions, variables or coordinates
-    do not go together; ValueError where no column has a number.
+    Raises ValueError or TypeError if dimensions, variables or coordinates are incompatible, before values are read;
+    ValueError if no column has a number.
     """
     dims = _named(sample_dims)
     found = open_labelled(x, what)
@@ -192,7 +197,7 @@ def stack_rows(
     first, wanted = layout is None, _of_layout(layout, wanted or Wanted())
     if isinstance(found.data, Table):
         if dims not in (None, (ROW,)) or latitude is not None:
-            raise ValueError(f"{what} is a table, whose rows are samples: leave sample_dims and latitude out")
+            raise ValueError(f"{what} is a table, which has rows: omit sample_dims and latitude")
         return _table(found.data, what, layout, wanted, unweighted)
     named = _by_name(found.data, what, dims, layout, wanted)
     moved = named is not None
@@ -200,9 +205,9 @@ def stack_rows(
         arrays, samples, places = named
     else:
         arrays = _variables(found.data, what, layout)
-        own, places = [*arrays], None
+        given, places = [*arrays], None
         samples = _samples(arrays, what, dims) if layout is None else _other_dims(arrays, layout, what)
-        moved = any(mine is not given for mine, given in zip(arrays, own, strict=True))
+        moved = any(array is not before for array, before in zip(arrays, given, strict=True))
     for i, array in enumerate(arrays):
         behind: list[Hashable] = [dim for dim in array.dims if dim not in samples]
         if named is None and layout is not None and set(behind) == set(layout.variables[i].dims):
@@ -238,9 +243,10 @@ def stack_rows(
 
 
 def times_of(rows: RowLabels) -> RowTimes | None:
-    """Return the times of rows, along the dimension that has some; of a single dimension its numbers count as times.
+    """Return the times of rows, along the dimension that has times.
 
-    A coordinate of times that belongs to one of the dimensions counts as well as its index.
+    Numbers of a single dimension are times; a coordinate of times along one of the dimensions is equivalent to its
+    index.
     """
     along: list[tuple[int, int, RowTimes]] = []
     for name, coordinate in rows.coords.items():
@@ -267,10 +273,10 @@ def times_of(rows: RowLabels) -> RowTimes | None:
 
 
 def stack_field(value: Any, rows: RowLabels, what: str) -> tuple[Any, xr.DataArray | None]:
-    """A field with a row for each of the rows, (n,) or (n, m), and its labels; data without labels stay as they are.
+    """Return a field with one value for each row, (n,) or (n, m), and its labels.
 
-    Its dimensions are those of the rows and others, which are stacked. Raises ValueError where dimensions or
-    coordinates are not those of the rows.
+    Its dimensions are those of the rows and others, which are stacked; data without labels are unchanged. Raises
+    ValueError if dimensions or coordinates differ from those of the rows.
     """
     found = open_labelled(value, what)
     if found is None or isinstance(found.data, Table):
@@ -281,7 +287,7 @@ def stack_field(value: Any, rows: RowLabels, what: str) -> tuple[Any, xr.DataArr
             raise ValueError(f"{what} must be one variable, got {sorted(map(str, data.data_vars))}")
         data = next(iter(data.data_vars.values()))
     if not set(rows.dims) <= set(data.dims):
-        if data.ndim in (1, 2) and len(rows.dims) == 1:  # labelled by other names: row by row
+        if data.ndim in (1, 2) and len(rows.dims) == 1:  # labeled by other names: row by row
             return value if found.direct is None else found.direct, None
         raise ValueError(f"{what} must have the dimensions {rows.dims} of the rows of X, got {data.dims}")
     behind = [dim for dim in data.dims if dim not in rows.dims]
@@ -294,10 +300,10 @@ def stack_field(value: Any, rows: RowLabels, what: str) -> tuple[Any, xr.DataArr
 
 
 def stack_gradients(value: Any, points: StackedRows) -> Any:
-    """Derivatives by the columns of points out data, (n, d), or (n, m, d) for m targets; without labels as they are.
+    """Return derivatives with respect to columns (n, d), or (n, m, d) for m targets.
 
-    They have the dimensions of the data, and those of targets; other names count by their places where all columns are
-    used as they are. Raises ValueError where they have not, and where rows or columns are other ones.
+    They have the dimensions of the data and of targets; dimensions with other names are matched by position if all
+    columns are used. Data without labels are unchanged. Raises ValueError for other dimensions, rows or columns.
     """
     import dask.array as da
 
@@ -308,8 +314,8 @@ def stack_gradients(value: Any, points: StackedRows) -> Any:
     data, dims = found.data, layout.variables[0].dims
     single = is_data_array(data)
     if not single or {*rows.dims, *layout.dims} == {*data.dims} or _has_columns(data, layout, rows):
-        own = stack_rows(value, "gradients", layout=layout, unweighted=True)
-        return value if own is None else own.reader
+        stacked_rows = stack_rows(value, "gradients", layout=layout, unweighted=True)
+        return value if stacked_rows is None else stacked_rows.reader
     behind = [dim for dim in data.dims if dim not in rows.dims]
     if len(layout.variables) == 1 and {*dims} <= {*behind}:
         behind = [*(dim for dim in behind if dim not in dims), *dims]
@@ -325,16 +331,16 @@ def stack_gradients(value: Any, points: StackedRows) -> Any:
 
 
 def _has_columns(data: xr.DataArray, layout: Layout, rows: RowLabels) -> bool:
-    """Whether an array has the names of the columns of a layout along its one dimension beside the rows."""
+    """Return whether the one dimension of an array besides the rows has the column names of a layout."""
     names, along = layout.column_names, _labelled_dim(data, layout, rows.dims)
     if names is None or along is None or data.ndim != len(rows.dims) + 1:
         return False
-    own = ColumnNames.of(data.coords[along].values)
-    return own is not None and {*own.labels} == {*names.labels}
+    found = ColumnNames.of(data.coords[along].values)
+    return found is not None and {*found.labels} == {*names.labels}
 
 
 def with_target(layout: Layout, target: xr.DataArray | None, rows: RowLabels) -> Layout:
-    """The layout with the labels of what a regression is fitted to."""
+    """Return the layout with the labels of the target of a regression."""
     if target is None:
         return layout
     variable, coords = _described(target, rows.dims)
@@ -342,12 +348,12 @@ def with_target(layout: Layout, target: xr.DataArray | None, rows: RowLabels) ->
 
 
 def _described(array: xr.DataArray, rows: tuple[Hashable, ...]) -> tuple[Variable, dict[str, Coordinate]]:
-    """An array without its values and the dimensions of the rows, and the coordinates of its other dimensions."""
+    """Return an array without values and rows, and the coordinates of its other dimensions."""
     dims = [dim for dim in array.dims if dim not in rows]
     name = None if array.name is None else str(array.name)
     variable = Variable(name, tuple(map(str, dims)), tuple(int(array.sizes[d]) for d in dims), plain(array.attrs))
-    own = {str(key): c.variable for key, c in array.coords.items() if c.dims and set(c.dims) <= set(dims)}
-    return variable, {key: kept for key, c in own.items() if (kept := Coordinate.of(c)) is not None}
+    coords = {str(key): c.variable for key, c in array.coords.items() if c.dims and set(c.dims) <= set(dims)}
+    return variable, {key: kept for key, c in coords.items() if (kept := Coordinate.of(c)) is not None}
 
 
 def _named(sample_dims: Dims) -> tuple[str, ...] | None:
@@ -361,7 +367,7 @@ def _named(sample_dims: Dims) -> tuple[str, ...] | None:
 
 
 def _of_layout(layout: Layout | None, wanted: Wanted) -> Wanted:
-    """Return the columns of a layout as wanted ones, of which those that are left out need not be there."""
+    """Return the columns of a layout as requested ones, of which unused ones may be missing."""
     if layout is None:
         return wanted
     kept = np.arange(layout.size) if layout.kept is None else np.flatnonzero(layout.kept)
@@ -385,7 +391,7 @@ def _table(table: Table, what: str, layout: Layout | None, wanted: Wanted, unwei
 
 
 def _taken(values: Any, places: Sequence[int | None]) -> Any:
-    """The columns at these places of a Reader, dask or numpy array, 0 for None."""
+    """Return the columns at these positions of a Reader, dask or numpy array, 0 for None."""
     if isinstance(values, Reader):
         return values.columns_at(places)
     whole = [*places] == [*range(values.shape[1])]
@@ -395,9 +401,9 @@ def _taken(values: Any, places: Sequence[int | None]) -> Any:
 def _by_name(
     data: Any, what: str, dims: tuple[str, ...] | None, layout: Layout | None, wanted: Wanted
 ) -> tuple[list[xr.DataArray], tuple[Hashable, ...], Sequence[int | None]] | None:
-    """The arrays whose columns are wanted by name, the dimensions of their rows, and the columns' places among these.
+    """Return the arrays of the requested names, the dimensions of rows, and positions of columns.
 
-    None if no names are wanted, or the data have none, such as those of one array along several dimensions.
+    None if no names are requested, or if the data have no names, as one array along several dimensions.
     """
     names = wanted.names
     if names is None or (names.feature_names is None and not wanted.asked):
@@ -406,14 +412,12 @@ def _by_name(
     hint = dims or (None if layout is None else layout.sample_dims)
     along = None if len(arrays) > 1 else _labelled_dim(arrays[0], layout, hint)
     if along is None:
-        own = [array.name for array in arrays]
-        if None in own and wanted.asked:
-            wanted.places(
-                None, int(np.prod(arrays[0].shape[1:], dtype=int)), what
-            )  # which says that they have no names
-        if None in own or (len(arrays) == 1 and arrays[0].ndim > 1 and not wanted.asked):
+        variables = [array.name for array in arrays]
+        if None in variables and wanted.asked:
+            wanted.places(None, int(np.prod(arrays[0].shape[1:], dtype=int)), what)  # raises: they have no names
+        if None in variables or (len(arrays) == 1 and arrays[0].ndim > 1 and not wanted.asked):
             return None
-        places = wanted.places(ColumnNames(tuple(map(str, own))), len(own), what)
+        places = wanted.places(ColumnNames(tuple(map(str, variables))), len(variables), what)
         arrays = [arrays[place] for place in places if place is not None]
         if not wanted.asked and any(set(array.dims) != set(arrays[0].dims) for array in arrays):
             return None
@@ -445,7 +449,7 @@ def _width(array: xr.DataArray, samples: tuple[Hashable, ...]) -> int:
 
 
 def _labelled_dim(array: xr.DataArray, layout: Layout | None, hint: Any) -> Hashable | None:
-    """The one dimension of an array whose entries are named, and that is not among the rows; None for others."""
+    """Return the dimension of an array whose entries are named and that is not a row, or None."""
     named = [dim for dim in array.dims if dim in array.coords and dim not in (hint or ())]
     named = [dim for dim in named if array.indexes[dim].nlevels > 1 or _texts(array.coords[dim].values)]
     if layout is not None and layout.dims and layout.dims[0] in named:
@@ -458,7 +462,7 @@ def _texts(values: Array) -> bool:
 
 
 def _variables(data: Any, what: str, layout: Layout | None) -> list[xr.DataArray]:
-    """The arrays that become columns, in their order; of a layout, those of its names."""
+    """Return the arrays that become columns, in order; with a layout, those of its names."""
     if is_data_array(data):
         if layout is not None and len(layout.variables) > 1:
             raise ValueError(f"{what} must have the variables {[v.name for v in layout.variables]}, got one array")
@@ -470,7 +474,7 @@ def _variables(data: Any, what: str, layout: Layout | None) -> list[xr.DataArray
     for coordinate in data.coords.values():
         arrays.pop(str(coordinate.attrs.get("bounds", "")), None)
     if not arrays:
-        raise ValueError(f"{what} is a Dataset without variables: nothing can be a column")
+        raise ValueError(f"{what} must have variables, got an empty Dataset")
     if layout is None or len(arrays) == len(layout.variables) == 1:
         return list(arrays.values())
     names = [str(v.name) for v in layout.variables]
@@ -480,24 +484,24 @@ def _variables(data: Any, what: str, layout: Layout | None) -> list[xr.DataArray
 
 
 def _samples(arrays: list[xr.DataArray], what: str, dims: tuple[str, ...] | None) -> tuple[Hashable, ...]:
-    """The dimensions of the rows. Raises ValueError where an array lacks one."""
+    """Return the dimensions of the rows; raise ValueError if an array lacks one."""
     named: tuple[Hashable, ...] = (dims or arrays[0].dims[:1]) if arrays[0].ndim else (dims or ())
     for array in arrays:
         if not named or not {*named} <= {*array.dims}:
             raise ValueError(
-                f"sample_dims={named!r} must be dimensions of each variable of {what}, and {array.name!r} has "
-                f"{array.dims}. Name dimensions that all have, or drop it"
+                f"sample_dims={named!r} must be dimensions of each variable of {what}, but {array.name!r} has "
+                f"{array.dims}. Choose common dimensions, or drop it"
             )
     return named
 
 
 def _other_dims(arrays: list[xr.DataArray], layout: Layout, what: str) -> tuple[Hashable, ...]:
-    """The dimensions of the rows, which are those that the columns of a layout have not."""
+    """Return the dimensions of the rows: those that are not columns of a layout."""
     samples: tuple[Hashable, ...] | None = None
     for i, (array, variable) in enumerate(zip(arrays, layout.variables, strict=True)):
         dims = variable.dims
         if len(arrays) == 1 and layout.trivial and array.ndim == 2 and dims[0] not in array.dims:
-            dims = (str(array.dims[1]),)  # columns by their places, having no other names
+            dims = (str(array.dims[1]),)  # columns by position, because they have no names
         if {*dims} <= {*array.dims}:
             array = arrays[i] = in_order(array, tuple(map(str, dims)), layout)
         wanted, found = dict(zip(dims, variable.sizes, strict=True)), {dim: array.sizes.get(dim) for dim in dims}
@@ -514,45 +518,47 @@ def _other_dims(arrays: list[xr.DataArray], layout: Layout, what: str) -> tuple[
 
 
 def _check_columns(arrays: list[xr.DataArray], samples: tuple[Hashable, ...], what: str) -> None:
-    """Raise TypeError or ValueError if values, or dimensions of columns, are times, text, complex numbers or empty."""
+    """Raise TypeError or ValueError for columns or dimensions of times, text, complex numbers or size 0."""
     unfit = {str(array.name): str(array.dtype) for array in arrays if array.dtype.kind not in "fiub"}
     if unfit:
-        raise TypeError(f"the columns of {what} must be real numbers, got {unfit}. Leave these variables out")
+        raise TypeError(f"the columns of {what} must be real numbers, got {unfit}. Drop these variables")
     for array in arrays:
         if strange := [dim for dim in array.dims if not isinstance(dim, str)]:
-            raise TypeError(f"the dimensions of {what} must be named by text, got {strange[0]!r}. Rename it")
+            raise TypeError(f"the dimensions of {what} must have text names, got {strange[0]!r}. Rename it")
         for dim in array.dims:
             if dim in samples:
                 continue
             if dim in array.coords and array.coords[dim].dtype.kind == "M":
                 several = f", sample_dims={(*samples, dim)} for members of an ensemble"
                 raise ValueError(
-                    f"{what} has times along {dim!r}, which is not among the rows. Give sample_dims=({dim!r},)"
-                    f"{several}, or {what}.drop_vars({dim!r}) if columns are meant"
+                    f"{what} has times along {dim!r}, which is a dimension of columns. Pass sample_dims=({dim!r},)"
+                    f"{several}, or {what}.drop_vars({dim!r}) to use them as columns"
                 )
             if not array.sizes[dim]:
-                raise ValueError(f"{what} is empty: its dimension {dim!r} has the size 0")
+                raise ValueError(f"{what} must not be empty, but its dimension {dim!r} has the size 0")
 
 
 def _latitude(data: Any, name: str, samples: tuple[Hashable, ...], what: str, *, asked: bool) -> xr.DataArray | None:
     if name not in data.coords:
         if not asked:
             return None
-        raise ValueError(f"latitude={name!r} is no coordinate of {what}. Available: {sorted(map(str, data.coords))}")
+        raise ValueError(
+            f"latitude={name!r} must be a coordinate of {what}. Available: {sorted(map(str, data.coords))}"
+        )
     angles: xr.DataArray = data.coords[name]
     inside = set(angles.dims) & set(samples)
     if not angles.ndim or (inside and inside != set(angles.dims)):
-        raise ValueError(f"latitude={name!r} must belong to rows {samples}, or to columns, got {angles.dims}")
+        raise ValueError(f"latitude={name!r} must belong to either rows {samples} or columns, got {angles.dims}")
     values, unit = np.asarray(angles.values), str(angles.attrs.get("units", ""))
     number = values.dtype.kind in "fiu" and np.all(np.abs(values) <= 90 + 1e-6)
     if not number or unit.lower().startswith("rad"):
-        raise ValueError(f"latitude={name!r} must be degrees from -90 to 90, got {values.dtype} with units {unit!r}")
+        raise ValueError(f"latitude={name!r} must be in degrees from -90 to 90, got {values.dtype} with units {unit!r}")
     return angles
 
 
 def _layout(data: Any, arrays: list[xr.DataArray], samples: tuple[Hashable, ...], latitude: str | None) -> Layout:
-    variables, own = zip(*(_described(array, samples) for array in arrays), strict=True)
-    coords = {key: coordinate for found in own for key, coordinate in found.items()}
+    variables, coordinates = zip(*(_described(array, samples) for array in arrays), strict=True)
+    coords = {key: coordinate for found in coordinates for key, coordinate in found.items()}
     attrs = plain(data.attrs) if isinstance(data, loaded("xarray.Dataset")) else {}
     indexes = {str(dim): index for array in arrays for dim, index in array.indexes.items() if dim in array.dims}
     levels = {dim: tuple(map(str, index.names)) for dim, index in indexes.items() if index.nlevels > 1}
@@ -561,7 +567,7 @@ def _layout(data: Any, arrays: list[xr.DataArray], samples: tuple[Hashable, ...]
 
 
 def _direct(found: LabelledData, arrays: list[xr.DataArray], layout: Layout) -> Reader | None:
-    """The zarr array as it lies in its group, where rows and columns are its two dimensions and unweighted."""
+    """Return the zarr array itself if rows and columns are its two dimensions, unweighted; else None."""
     data = found.data
     if found.direct is None or data.ndim != 2 or arrays[0].dims != data.dims or len(layout.variables[0].dims) != 1:
         return None

@@ -1,4 +1,4 @@
-"""The layout of labelled data: which dimensions are rows, which are columns, and how results get their labels back."""
+"""Layout of labeled data: dimensions of rows and columns, from which results are labeled."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Plain = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Coordinate(Registered):
-    """A coordinate of columns as files keep it: text as a list, times as whole numbers of their unit."""
+    """Coordinate of columns in stored form: text as a list, times as integers of their unit."""
 
     dims: tuple[str, ...]
     values: Any
@@ -32,7 +32,7 @@ class Coordinate(Registered):
 
     @classmethod
     def of(cls, variable: Any) -> Self | None:
-        """The coordinate with the values of an xarray variable; None where these are no numbers, times or text."""
+        """Return the coordinate of an xarray variable; None if it is not of numbers, times or text."""
         values, dims = np.asarray(variable.values), tuple(map(str, variable.dims))
         if values.dtype.kind in "mMbiufc":
             numbers = values.astype(np.int64) if values.dtype.kind in "mM" else values
@@ -42,7 +42,7 @@ class Coordinate(Registered):
         return None
 
     def variable(self, dims: tuple[str, ...] | None = None) -> xr.Variable:
-        """Return the coordinate as xarray has it, along its dimensions or others."""
+        """Return the coordinate as an xarray variable, along its dimensions or others."""
         import xarray as xr
 
         times = self.dtype[1:3] in ("M8", "m8")
@@ -54,7 +54,7 @@ class Coordinate(Registered):
 
 @dataclass(frozen=True, eq=False)
 class Variable(Registered):
-    """An array of the data without its values: name, the dimensions and sizes behind the rows, attributes."""
+    """Array without its values: name, dimensions and sizes besides the rows, attributes."""
 
     name: str | None
     dims: tuple[str, ...]
@@ -63,23 +63,23 @@ class Variable(Registered):
 
     @property
     def width(self) -> int:
-        """The number of columns that it gives."""
+        """Number of columns."""
         return int(np.prod(self.sizes, dtype=int))
 
 
-NAMED = ("coords", "target_coords", "stacked")  # the mappings of a layout whose keys are names of the data
+NAMED = ("coords", "target_coords", "stacked")  # mappings of a layout whose keys are names of the data
 
 
 @dataclass(frozen=True, eq=False)
 class Layout(Registered):
-    """How labelled data became rows and columns, kept with a model to label its results.
+    """Layout of labeled data as rows and columns, stored with a model to label its results.
 
     The rows are all combinations of the coordinates of `sample_dims`, the last of them fastest. The columns are the
-    entries of the `variables` behind one another, each with its other dimensions stacked in their order. Of these
-    `size` columns those with `kept` are used, multiplied by `weights` (the square root of the cosine of the `latitude`,
-    where that belongs to the columns). `target` is what a regression was fitted to, where that had labels, and
-    `target_coords` are the coordinates of several targets. The `baseline` is subtracted in the end.
-    `stacked` has the names of the levels of dimensions with a MultiIndex, which are among the `coords`.
+    entries of the `variables` in order, each with its other dimensions stacked. Of these `size` columns those with
+    `kept` are used, multiplied by `weights` (the square root of the cosine of the `latitude`, if that belongs to the
+    columns). `target` is the target of a regression, if it has labels, and `target_coords` are the coordinates of
+    several targets. The `baseline` is subtracted last. `stacked` has the names of the levels of dimensions with a
+    MultiIndex, which are among the `coords`.
     """
 
     sample_dims: tuple[str, ...]
@@ -97,28 +97,28 @@ class Layout(Registered):
     expects: ClassVar = {"target": Variable, "baseline": Baseline}
 
     def state(self) -> dict[str, Any]:
-        """Return the arguments, mappings by names of the data as pairs: a name may be that of an argument."""
+        """Return the arguments, with mappings by names of the data as pairs, because names may be arguments."""
         named = {key: tuple(getattr(self, key).items()) for key in NAMED}
         return {**super().state(), **named}
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Layout:
-        """Return the layout with this state."""
+        """Return the layout of this state."""
         return cls(**{**state, **{key: dict(state[key]) for key in NAMED if key in state}})
 
     @property
     def size(self) -> int:
-        """The number of columns of the data."""
+        """Number of columns of the data."""
         return sum(variable.width for variable in self.variables)
 
     @property
     def width(self) -> int:
-        """The number of columns that are used, d."""
+        """Number d of used columns."""
         return self.size if self.kept is None else int(np.count_nonzero(self.kept))
 
     @property
     def dims(self) -> tuple[str, ...]:
-        """The dimensions of the columns, each once."""
+        """Distinct dimensions of the columns."""
         return tuple(dict.fromkeys(dim for variable in self.variables for dim in variable.dims))
 
     @property
@@ -128,14 +128,14 @@ class Layout(Registered):
 
     @property
     def trivial(self) -> bool:
-        """Whether the columns are those of one array, all and unweighted, without coordinates of their own."""
+        """Whether the columns are those of one array, all and unweighted, without coordinates."""
         dims = self.variables[0].dims
         single = len(self.variables) == 1 and len(dims) == 1 and dims[0] not in self.coords
         return single and self.whole
 
     @property
     def column_names(self) -> ColumnNames | None:
-        """The names of all columns, whether used or not; None if their places are told by several coordinates."""
+        """Names of all columns, used or not; None if several coordinates locate them."""
         if not any(variable.dims for variable in self.variables):
             return None if None in (names := [v.name for v in self.variables]) else ColumnNames.of(names)
         dims = self.variables[0].dims
@@ -156,13 +156,13 @@ class Layout(Registered):
 
     @property
     def used_names(self) -> ColumnNames | None:
-        """The `column_names` of the columns that are used."""
+        """The `column_names` of the used columns."""
         names = self.column_names
         return names if names is None or self.kept is None else names.taken(np.flatnonzero(self.kept).tolist())
 
     @property
     def names(self) -> list[str]:
-        """A name for each column that is used: of its variable, and where it has dimensions its place in them."""
+        """Name of each used column: its variable, and its position if the variable has dimensions."""
         found: list[str] = []
         for variable in self.variables:
             name, axes = variable.name or "", []
@@ -184,7 +184,7 @@ class Layout(Registered):
 
     @property
     def units(self) -> Any:
-        """What values in weighted columns are multiplied by to be in the units of the data, (d,) or 1."""
+        """Factors (d,) or 1 from values in weighted columns to the units of the data."""
         if self.weights is None:
             return 1.0
         return np.divide(1.0, self.weights, out=np.full_like(self.weights, np.nan), where=self.weights > 0)
@@ -197,21 +197,21 @@ class Layout(Registered):
         *,
         taken: Collection[Any] = (),
     ) -> dict[str, xr.DataArray]:
-        """Return values in the columns that are used, (..., d) with leading `dims`, as an array of each variable.
+        """Return values in the used columns, (..., d) with leading `dims`, as an array of each variable.
 
-        Each has its own dimensions and coordinates again, NaN at columns that were left out. A variable without a name
-        is called x. A dimension or a coordinate with the name of a leading one, of its `coords`, or of those `taken`,
-        is called x_... . Values may be a dask array: they are then spread lazily.
+        Each has its original dimensions and coordinates, and NaN at unused columns. A variable without a name is x. A
+        dimension or coordinate whose name is that of a leading one, of its `coords`, or in `taken`, is renamed to x_...
+        . Values may be a dask array, which stays lazy.
         """
         import xarray as xr
 
         if values.shape[-1] != self.width:
-            raise ValueError(f"values have {values.shape[-1]} columns, and the layout has {self.width}")
+            raise ValueError(f"values must have the {self.width} columns of the layout, got {values.shape[-1]}")
         if self.kept is not None:
             values = placed(values, self.kept)
         start, found = 0, {}
         names = free_names([*self.dims, *self.coords], {*dims, *(coords or {}), *taken})
-        levels = {names[dim]: [names[level] for level in own] for dim, own in self.stacked.items()}
+        levels = {names[dim]: [names[level] for level in inner] for dim, inner in self.stacked.items()}
         for variable in self.variables:
             part = values[..., start : start + variable.width].reshape((*values.shape[:-1], *variable.sizes))
             inside = {
@@ -222,7 +222,7 @@ class Layout(Registered):
             along = (*dims, *(names[dim] for dim in variable.dims))
             name = variable.name or "x"
             array = xr.DataArray(part, {**inside, **(coords or {})}, along, variable.name, variable.attrs)
-            indexes: dict[Any, Any] = {dim: own for dim, own in levels.items() if dim in along}
+            indexes: dict[Any, Any] = {dim: inner for dim, inner in levels.items() if dim in along}
             found[name] = array.set_index(indexes)
             start += variable.width
         return found
@@ -230,7 +230,7 @@ class Layout(Registered):
 
 @dataclass(frozen=True, eq=False)
 class RowLabels:
-    """The dimensions of the rows of one container, their sizes, and the coordinates that depend on them alone."""
+    """Dimensions, sizes and coordinates of the rows of a container."""
 
     dims: tuple[Hashable, ...]
     sizes: tuple[int, ...]
@@ -238,18 +238,18 @@ class RowLabels:
     attrs: Plain = field(default_factory=dict)
 
     def without(self, taken: Collection[Any]) -> RowLabels:
-        """Return these labels, a dimension or coordinate with one of the names that are `taken` called x_... ."""
+        """Return these labels, with dimensions and coordinates in `taken` renamed to x_... ."""
         names = free_names([*self.dims, *self.coords], taken)
         if all(name == new for name, new in names.items()):
             return self
         coords = {}
         for name, coordinate in self.coords.items():
-            own = {key: names[key] for key in (*coordinate.dims, *coordinate.coords) if key in names}
-            coords[names[name]] = coordinate.rename({key: new for key, new in own.items() if key != new})
+            renamed = {key: names[key] for key in (*coordinate.dims, *coordinate.coords) if key in names}
+            coords[names[name]] = coordinate.rename({key: new for key, new in renamed.items() if key != new})
         return replace(self, dims=tuple(names[dim] for dim in self.dims), coords=coords)
 
     def place(self, row: int) -> str:
-        """A row in words, such as "time=2001-03-01T00:00:00"."""
+        """Return the position of a row as text, such as "time=2001-03-01T00:00:00"."""
         found = []
         for dim, i in zip(self.dims, np.unravel_index(row, self.sizes), strict=True):
             value = self.coords[dim].values[i] if dim in self.coords else i
@@ -258,7 +258,7 @@ class RowLabels:
 
 
 def free_names(names: Iterable[Any], taken: Collection[Any]) -> dict[Any, Any]:
-    """Return a name for each of these, x_... for those that are taken."""
+    """Return a name for each of these, x_... for those in `taken`."""
     found: dict[Any, Any] = {}
     names = list(dict.fromkeys(names))
     for name in names:
@@ -270,7 +270,7 @@ def free_names(names: Iterable[Any], taken: Collection[Any]) -> dict[Any, Any]:
 
 
 def plain(attrs: Mapping[Any, Any]) -> Plain:
-    """Attributes as files keep them: numbers, text, and lists of these; others as their text."""
+    """Return attributes in stored form: numbers, text, and lists of these; others as text."""
     return {str(key): _plain_value(value) for key, value in attrs.items()}
 
 
@@ -283,7 +283,7 @@ def _plain_value(value: Any) -> Any:
 
 
 def placed(values: Any, kept: Array) -> Any:
-    """Values (..., width) in their places among all columns, (..., size), NaN in the others."""
+    """Return values (..., width) at their positions among all columns (..., size), NaN elsewhere."""
     place = np.cumsum(kept) - 1
 
     def at(block: Array) -> Array:
@@ -295,14 +295,14 @@ def placed(values: Any, kept: Array) -> Any:
     return values.map_blocks(at, chunks=(*values.chunks[:-1], (len(kept),)), dtype=np.result_type(values.dtype, float))
 
 
-NEAR = 1e-3  # of the spacing of a coordinate, and
-ROUNDED = 1e-6  # of the largest of one without an index, such as a float32 of a float64: the same place
+NEAR = 1e-3  # tolerance in spacings of a coordinate, and
+ROUNDED = 1e-6  # relative to the largest of one without an index, such as float32 from float64
 
 
 def in_order(array: xr.DataArray, dims: tuple[str, ...], layout: Layout) -> xr.DataArray:
-    """Return an array with its entries along `dims` in the order of the fit, without those that the fit had not.
+    """Return an array with its entries along `dims` in the order of the fit, without others.
 
-    Coordinates identify the entries: of a dimension without a coordinate those that depend on it alone, together.
+    Entries are matched by coordinates; for a dimension without a coordinate by all those that depend on it alone.
     """
     for dim in dims:
         names = [dim] if dim in layout.coords else [k for k, c in layout.coords.items() if c.dims == (dim,)]
@@ -317,7 +317,7 @@ def in_order(array: xr.DataArray, dims: tuple[str, ...], layout: Layout) -> xr.D
 
 
 def _found(came: Array, wanted: Array) -> list[int] | None:
-    """Return where labels lie, numbers to rounding; None if one is missing or lies at two places."""
+    """Return the positions of labels, numbers up to rounding; None if one is missing or ambiguous."""
     if wanted.dtype.kind not in "fiu" or came.dtype.kind not in "fiu":
         return _found_together([(came, wanted)])
     distance = np.abs(came[None, :] - wanted.astype(float)[:, None]) <= _nearness(wanted, False)
@@ -325,7 +325,7 @@ def _found(came: Array, wanted: Array) -> list[int] | None:
 
 
 def _found_together(pairs: list[tuple[Array, Array]]) -> list[int] | None:
-    """Return where tuples of labels lie; None if one is missing or lies at two places."""
+    """Return the positions of tuples of labels; None if one is missing or ambiguous."""
     came, wanted = (
         [*zip(*([f"{v:.6g}" if a.dtype.kind == "f" else str(v) for v in a] for a in side), strict=True)]
         for side in zip(*pairs, strict=True)
@@ -337,10 +337,10 @@ def _found_together(pairs: list[tuple[Array, Array]]) -> list[int] | None:
 
 
 def check_columns(array: xr.DataArray, dims: tuple[str, ...], layout: Layout, what: str) -> None:
-    """Raise ValueError where the columns, along `dims`, lie elsewhere than those of the fit, or in another order.
+    """Raise ValueError if the columns, along `dims`, differ from those of the fit, or in order.
 
-    Along a dimension without a coordinate of its own, such as one of stations or of stacked ones, those that depend on
-    it tell its places.
+    A dimension without a coordinate, such as one of stations or a stacked one, is checked by the coordinates that
+    depend on it.
     """
     for name, coordinate in layout.coords.items():
         bare = any(dim not in layout.coords for dim in coordinate.dims)
@@ -349,15 +349,17 @@ def check_columns(array: xr.DataArray, dims: tuple[str, ...], layout: Layout, wh
 
 
 def check_rows(data: xr.DataArray, rows: RowLabels, what: str) -> None:
-    """Raise ValueError where the rows of a field are not those of X."""
+    """Raise ValueError if the rows of a field are not those of X."""
     for dim, size in zip(rows.dims, rows.sizes, strict=True):
         if int(data.sizes[dim]) != size:
             raise ValueError(f"{what} must have {size} entries along {dim!r}, as X has, got {data.sizes[dim]}")
     for name, wanted in rows.coords.items():
         if wanted.ndim == 1 and wanted.dims == (name,) and name in data.coords:
             if not wanted.indexes[name].equals(data.coords[name].indexes[name]):
-                raise ValueError(f"{what} and X differ along {name!r}. Bring them together by xarray.align(X, {what})")
-        elif not all(dim in rows.coords and dim in data.coords for dim in wanted.dims):  # else an index of them tells
+                raise ValueError(f"{what} and X differ along {name!r}. Align them by xarray.align(X, {what})")
+        elif not all(
+            dim in rows.coords and dim in data.coords for dim in wanted.dims
+        ):  # otherwise their index is checked
             _check_same(data, name, wanted, True, f"{what} and X differ")
 
 
@@ -367,11 +369,11 @@ def _check_same(array: xr.DataArray, name: Any, wanted: Any, bare: bool, differ:
         return
     came, values = np.asarray(array.coords[name].transpose(*wanted.dims).values), np.asarray(wanted.values)
     if not _same_places(came, values, bare):
-        raise ValueError(f"{differ} along {name!r}. Bring them to one order by reindex, or interpolate by interp")
+        raise ValueError(f"{differ} along {name!r}. Align them by reindex, or interpolate by interp")
 
 
 def _same_places(came: Array, wanted: Array, bare: bool) -> bool:
-    """Whether coordinates are the same, numbers to rounding."""
+    """Return whether coordinates are equal, numbers up to rounding."""
     if came.shape != wanted.shape:
         return False
     if wanted.dtype.kind in "fiu" and came.dtype.kind in "fiu":
@@ -380,7 +382,7 @@ def _same_places(came: Array, wanted: Array, bare: bool) -> bool:
 
 
 def _nearness(wanted: Array, bare: bool) -> float:
-    """Return how far apart two numbers are at most that are the same place among these."""
+    """Return the largest distance of two numbers that are the same position among these."""
     known = np.unique(wanted[np.isfinite(wanted)])
     largest = float(np.max(np.abs(known), initial=0))
     spacing = float(np.min(np.diff(known))) if len(known) > 1 else max(largest, 1.0)

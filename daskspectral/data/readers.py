@@ -1,4 +1,4 @@
-"""Readers: picklable handles on the rows of one array, whatever holds them."""
+"""Readers: picklable handles of the rows of one array in any container."""
 
 from __future__ import annotations
 
@@ -29,44 +29,44 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 DAMAGE = (ValueError, RuntimeError, ArithmeticError, LookupError, OSError, EOFError, zlib.error, lzma.LZMAError)
-AWAY = (FileNotFoundError, PermissionError, ConnectionError)  # of a store, and no damage
-DENSE_BYTES = 1 << 22  # of the rows of a sparse matrix that are made dense together
-MOST_CHUNKS = 10_000_000  # along the rows: their borders take 80 MB
-COLUMNS = "columns"  # the attribute of a zarr array that holds the names of its columns
-FILL_MEANT = "if fill values are meant, pass Rows(X, allow_missing=True) (--allow-missing in the shell)"
+AWAY = (FileNotFoundError, PermissionError, ConnectionError)  # errors of a store, not of damaged data
+DENSE_BYTES = 1 << 22  # of rows of a sparse matrix that are converted to dense together
+MOST_CHUNKS = 10_000_000  # along the rows: their borders are 80 MB
+COLUMNS = "columns"  # attribute of a zarr array with the names of its columns
+FILL_MEANT = "pass Rows(X, allow_missing=True) (--allow-missing in the shell) if fill values are intended"
 
 
 class Reader(ABC):
-    """The rows of one array: shape (n, ...), dtype, the edges of its chunks along the rows."""
+    """Rows of one array: shape (n, ...), dtype, borders of its chunks along the rows."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     paths: tuple[str, ...] = ()
-    """The files, by path or URL, that rows are read from where these are in no zarr store."""
+    """Files, by path or URL, of rows that are not in a zarr store."""
     times: RowTimes | None = None
-    """The times of the rows, or the numbers of their index; None for rows without."""
+    """Times of the rows, or numbers of their index; None if they have no times."""
     column_names: ColumnNames | None = None
-    """The names of the columns; None if they have none."""
+    """Names of the columns; None if they have no names."""
     in_memory: bool = False
     """Whether all rows are in the memory of this process."""
     lazy: ClassVar[bool] = False
-    """Whether it is a dask array of the user."""
+    """Whether it is a dask array passed by the user."""
     files: tuple[Reader, ...] = ()
-    """The zarr arrays that a dask array is read from, if these are known."""
+    """Zarr arrays from which a dask array is read, if they are known."""
     chunk: int = 0
-    """Rows of the chunks of a zarr array."""
+    """Number of rows of the chunks of a zarr array."""
 
     @property
     @abstractmethod
     def edges(self) -> Array:
-        """Chunk borders along the rows: 0, ..., n."""
+        """Borders of chunks along the rows: 0, ..., n."""
 
     @abstractmethod
     def read(self, start: int, stop: int) -> Array:
-        """Rows start to stop, as numpy."""
+        """Return rows start to stop as numpy."""
 
     def timed(self, times: RowTimes | None) -> Self:
-        """Return this reader with the times of its rows, which copies in other processes do without."""
+        """Return this reader with the times of its rows, which are not pickled."""
         object.__setattr__(self, "times", times)
         return self
 
@@ -79,7 +79,7 @@ class Reader(ABC):
         return self
 
     def columns_at(self, places: Sequence[int | None]) -> Reader:
-        """Return a reader of the columns at these places, 0 for None; they are selected where rows are read."""
+        """Return a reader of the columns at these positions, 0 for None, selected when rows are read."""
         names = self.column_names
         if isinstance(places, range) or [*places] == [*range(self.shape[1])]:
             return self
@@ -93,21 +93,21 @@ class Reader(ABC):
         return ColumnsReader(self, places)
 
     def transposed(self) -> Reader | None:
-        """Return a reader of the columns (d, n); None if reading some of them takes as long as reading all."""
+        """Return a reader of the columns (d, n); None if reading some is as slow as reading all."""
         return None
 
     @property
     def ndim(self) -> int:
-        """The number of dimensions."""
+        """Number of dimensions."""
         return len(self.shape)
 
     def __getitem__(self, key: tuple[slice, ...]) -> Array:
-        """Rows and columns by slices, as dask asks for them."""
+        """Return rows and columns by slices, for dask."""
         start, stop, _ = key[0].indices(self.shape[0])
         return self.read(start, stop)[(slice(None), *key[1:])]
 
-    def localise(self, start: int, stop: int) -> Reader:
-        """A reader that another process can use for these rows; it keeps the global row numbers."""
+    def localize(self, start: int, stop: int) -> Reader:
+        """Return a reader for these rows in another process, with the global row numbers."""
         return self
 
     def lenient(self) -> Reader:
@@ -116,11 +116,11 @@ class Reader(ABC):
 
     @property
     def parts(self) -> tuple[Reader, ...]:
-        """The readers, each of one array, that this reader joins; itself where it joins none."""
+        """Readers of single arrays that this reader joins, or itself."""
         return (self,)
 
     def within(self, start: int, stop: int) -> Iterator[tuple[Reader, int, int]]:
-        """The parts that hold the rows start to stop, each with its own range of rows."""
+        """Yield the parts that contain the rows start to stop, each with its range of rows."""
         yield self, start, stop
 
     @property
@@ -131,7 +131,7 @@ class Reader(ABC):
 
 @dataclass(frozen=True, eq=False)
 class ArrayReader(Reader):
-    """An array in memory or memory-mapped, or a sparse one (CSR) whose rows are dense when they are read.
+    """Array in memory or memory-mapped, or a sparse one (CSR) whose rows are dense when read.
 
     `first` is the global number of its first row.
     """
@@ -164,7 +164,7 @@ class ArrayReader(Reader):
         rows = self.array[start - self.first : stop - self.first]
         return np.asarray(rows.toarray() if self.is_sparse else rows)
 
-    def localise(self, start: int, stop: int) -> Reader:
+    def localize(self, start: int, stop: int) -> Reader:
         rows = self.array[start - self.first : stop - self.first]
         return ArrayReader(rows if self.is_sparse else np.ascontiguousarray(rows), start)
 
@@ -178,7 +178,7 @@ class ArrayReader(Reader):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """With a digest of the contents: one pass over them."""
+        """Identity with a digest of the contents, which requires one pass over them."""
         digest = hashlib.sha256()
         parts = (
             [getattr(self.array, name) for name in ("indptr", "indices", "data")] if self.is_sparse else [self.array]
@@ -192,10 +192,10 @@ class ArrayReader(Reader):
 
 @dataclass(frozen=True, eq=False)
 class ZarrReader(Reader):
-    """A zarr array in a file system or an object store, opened anew where it is read.
+    """Zarr array in a file system or an object store, opened again in each process.
 
-    The metadata as a worker sees them must equal the driver's, and a chunk that reads as nothing but the fill value
-    must exist: a worker that does not see the store, or sees another one, raises instead of reading fill values.
+    The metadata in a worker must equal those of the driver, and a chunk that reads as the fill value must exist: a
+    worker that does not see the store, or sees another one, raises an error instead of reading fill values.
     """
 
     store: Any  # an absolute path, or a picklable zarr store
@@ -212,9 +212,9 @@ class ZarrReader(Reader):
 
     @classmethod
     def of(cls, array: zarr.Array[Any], name: str) -> ZarrReader:
-        """A reader of an open array, whose codecs were looked at; whether chunks may be missing is as is said here.
+        """Return a reader of an open array with checked codecs, which may lack chunks if allowed here.
 
-        Raises OSError for chunks of no rows or too many.
+        Raises OSError for chunks without rows, or for too many.
         """
         if 0 not in array.shape and (0 in array.chunks or array.shape[0] > MOST_CHUNKS * array.chunks[0]):
             raise OSError(
@@ -235,7 +235,7 @@ class ZarrReader(Reader):
 
     @cached_property
     def array(self) -> zarr.Array[Any]:
-        """The array, opened in this process and compared with the driver's metadata."""
+        """Array opened in this process and compared with the driver's metadata."""
         from daskspectral.data.stores import open_array
 
         where = f"this process (pid {os.getpid()} on {os.uname().nodename})"
@@ -243,12 +243,12 @@ class ZarrReader(Reader):
             array = open_array(self.store, self.path)
         except (FileNotFoundError, KeyError) as error:
             raise FileNotFoundError(
-                f"{self.name} is not visible to {where}. Put it where all workers see it"
+                f"{self.name} is not visible to {where}. Move it to storage that all workers can read"
             ) from error
         if metadata_digest(array) != self.digest:
             raise OSError(
-                f"{self.name} as seen by {where} has other metadata than when the run was planned. Run again on data "
-                "that stay as they are, and that all workers see"
+                f"{self.name} has changed or differs in {where}. Run again on data that do not change "
+                "and that all workers can read"
             )
         return array
 
@@ -263,7 +263,7 @@ class ZarrReader(Reader):
         return _ZarrColumns(self, columns) if columns < self.shape[1] else None
 
     def read_block(self, *where: slice) -> Array:
-        """Return the rows, and columns, at these slices."""
+        """Return the rows and columns at these slices."""
         array, (start, stop) = self.array, (where[0].start, where[0].stop)
         try:
             rows = np.asarray(array[where])
@@ -287,12 +287,12 @@ class ZarrReader(Reader):
                 suspects.append(index)
         if (absent := first_absent(array, self.name, suspects)) is not None:
             here = f"this process (pid {os.getpid()} on {os.uname().nodename})"
-            raise OSError(f"{absent} is missing for {here}. Restore it; {FILL_MEANT}")
+            raise OSError(f"{absent} is missing for {here}. Restore it, or {FILL_MEANT}")
 
     def _parts(
         self, where: tuple[slice, ...], unit: tuple[int, ...]
     ) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
-        """Yield the places of the chunks, or shards, of the size `unit` that hold a block, and what it has of them."""
+        """Yield the positions of the chunks or shards of a block, and their slices of it."""
         whole = [slice(0, size) for size in self.shape[len(where) :]]
         sides = [(side.start, side.stop, size) for side, size in zip((*where, *whole), unit, strict=True)]
         for index in product(*(range(start // size, -(-stop // size)) for start, stop, size in sides)):
@@ -314,13 +314,13 @@ def _is(values: Any, fill: Any) -> Any:
 
 
 def metadata_digest(array: zarr.Array[Any]) -> str:
-    """A digest of an array's metadata, attributes left out."""
+    """Return a digest of an array's metadata without attributes."""
     plain = {k: v for k, v in array.metadata.to_dict().items() if k != "attributes"}
     return hashlib.sha256(json.dumps(plain, sort_keys=True, default=str).encode()).hexdigest()
 
 
 def zarr_reader(array: zarr.Array[Any], name: str | None = None) -> Reader:
-    """A reader of a zarr array; one in a MemoryStore counts as in memory. Raises OSError as `refuse_codecs`."""
+    """Return a reader of a zarr array; one in a MemoryStore is in memory; OSError as `refuse_codecs`."""
     from zarr.storage import MemoryStore
 
     from daskspectral.data.stores import array_name, refuse_codecs
@@ -340,7 +340,7 @@ def zarr_reader(array: zarr.Array[Any], name: str | None = None) -> Reader:
 
 @dataclass(frozen=True, eq=False)
 class _Over(Reader):
-    """Part of what another `reader` reads."""
+    """Base of readers of a part of another `reader`."""
 
     reader: Reader
 
@@ -355,7 +355,7 @@ class _Over(Reader):
 
 @dataclass(frozen=True, eq=False)
 class _ZarrColumns(_Over):
-    """The columns (d, n) of a zarr array in chunks of some columns."""
+    """Columns (d, n) of a zarr array in chunks of some columns."""
 
     reader: ZarrReader
     chunk: int
@@ -374,7 +374,7 @@ class _ZarrColumns(_Over):
 
 @dataclass(frozen=True, eq=False)
 class ColumnsReader(_Over):
-    """The columns of a reader at some `places`, 0 for None, selected when the rows are read."""
+    """Columns of a reader at some `places`, 0 for None, selected when rows are read."""
 
     places: tuple[int | None, ...]
 
@@ -393,8 +393,8 @@ class ColumnsReader(_Over):
     def read(self, start: int, stop: int) -> Array:
         return taken(self.reader.read(start, stop), self.places)
 
-    def localise(self, start: int, stop: int) -> Reader:
-        return replace(self, reader=self.reader.localise(start, stop))
+    def localize(self, start: int, stop: int) -> Reader:
+        return replace(self, reader=self.reader.localize(start, stop))
 
     def within(self, start: int, stop: int) -> Iterator[tuple[Reader, int, int]]:
         return self.reader.within(start, stop)
@@ -406,10 +406,10 @@ class ColumnsReader(_Over):
 
 @dataclass(frozen=True, eq=False)
 class DaskReader(Reader):
-    """A dask array of the user: its blocks are nodes of the run's graph and reach the task as numpy.
+    """Dask array of the user, whose blocks are nodes of the graph of the run.
 
-    `files` are the zarr arrays that it is read from, where these are known, and `paths` other files. `tiles` is the
-    same array in blocks of some columns, None if it has none.
+    `files` are the zarr arrays from which it is read, if they are known, and `paths` other files. `tiles` is the same
+    array in blocks of some columns, None if there is no such array.
     """
 
     lazy = True
@@ -433,7 +433,7 @@ class DaskReader(Reader):
         return np.concatenate([[0], np.cumsum(self.array.chunks[0])])
 
     def read(self, start: int, stop: int) -> Array:
-        whole = self.array if self.tiles is None else self.tiles  # a few rows of one block would take all of it
+        whole = self.array if self.tiles is None else self.tiles  # a few rows would require the whole block
         return np.asarray(whole[start:stop].compute())
 
     def _columns_at(self, places: tuple[int | None, ...]) -> Reader:
@@ -451,7 +451,7 @@ class DaskReader(Reader):
 
 
 def lazy_rows(reader: Reader) -> da.Array:
-    """The rows of a reader as a dask array, chunk by chunk."""
+    """Return the rows of a reader as a dask array with the same chunks."""
     if reader.lazy:
         return cast(DaskReader, reader).array
     import dask.array as da
@@ -462,25 +462,25 @@ def lazy_rows(reader: Reader) -> da.Array:
     return array
 
 
-def by_block(function: Callable[..., Array], values: Any, *beside: Array, token: str) -> Any:
-    """Return a function of blocks of rows (c, d), and of those of arrays beside them, as an array (n, k).
+def by_block(function: Callable[..., Array], values: Any, *aligned: Array, token: str) -> Any:
+    """Return a function of blocks of rows (c, d), and of aligned arrays, as an array (n, k).
 
-    It is a dask array unless the values are an array in memory.
+    It is a dask array unless the values are in memory.
     """
     import dask.array as da
 
     values = lazy_rows(values) if isinstance(values, Reader) else values
     if not is_dask_array(values):
-        return function(np.asarray(values), *beside)
-    meta = function(np.empty((0, values.shape[1]), values.dtype), *(part[:0] for part in beside))
+        return function(np.asarray(values), *aligned)
+    meta = function(np.empty((0, values.shape[1]), values.dtype), *(part[:0] for part in aligned))
     chunks = values.chunks[0], meta.shape[1:]
-    others = [da.from_array(part, chunks=(chunks[0], -1)) for part in beside]
+    others = [da.from_array(part, chunks=(chunks[0], -1)) for part in aligned]
     return da.map_blocks(function, values, *others, token=token, chunks=chunks, meta=meta)
 
 
 @dataclass(frozen=True, eq=False)
 class JoinedReader(Reader):
-    """Rows `spans[i]` = (start, stop) of reader i, one after the other; nothing is copied.
+    """Rows `spans[i]` = (start, stop) of reader i, concatenated without copies.
 
     `first` is the global number of the first row.
     """
@@ -523,9 +523,9 @@ class JoinedReader(Reader):
         pieces = [reader.read(a, b) for reader, a, b in self._held(start, stop)]
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
-    def localise(self, start: int, stop: int) -> Reader:
+    def localize(self, start: int, stop: int) -> Reader:
         held = list(self._held(start, stop))
-        readers = tuple(reader.localise(a, b) for reader, a, b in held)
+        readers = tuple(reader.localize(a, b) for reader, a, b in held)
         return JoinedReader(readers, tuple((a, b) for _, a, b in held), start)
 
     def within(self, start: int, stop: int) -> Iterator[tuple[Reader, int, int]]:
@@ -533,7 +533,7 @@ class JoinedReader(Reader):
             yield from reader.within(a, b)
 
     def _held(self, start: int, stop: int) -> Iterator[tuple[Reader, int, int]]:
-        """Yield the readers that hold the rows start to stop, each with its range of rows."""
+        """Yield the readers that contain the rows start to stop, each with its range of rows."""
         i = int(np.searchsorted(self.borders, start, "right")) - 1
         while start < stop:
             end = min(stop, int(self.borders[i + 1]))
@@ -545,10 +545,10 @@ class JoinedReader(Reader):
 
 @dataclass(frozen=True, eq=False)
 class TakenReader(_Over):
-    """Some rows of a reader, in order: runs of neighboring rows, of which `starts` (R,) are the first ones.
+    """Some rows of a reader, in order: runs of neighboring rows, whose first rows are `starts` (R,).
 
-    `borders` (R + 1,) are the numbers of the first row of each run among all that are taken, and of the row after the
-    last. Only the rows from the first to the last that are wanted are read; long gaps between runs are not.
+    `borders` (R + 1,) are the numbers of the first row of each run among the selected rows, and of the row after the
+    last. Rows from the first to the last that are needed are read, except long gaps between runs.
     """
 
     starts: Array
@@ -574,25 +574,25 @@ class TakenReader(_Over):
         pieces = [self.reader.read(a, b)[rows - a] for a, b, rows in self._pieces(start, stop)]
         return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
-    def localise(self, start: int, stop: int) -> Reader:
+    def localize(self, start: int, stop: int) -> Reader:
         first, last = (int(row) for row in self.rows(start, stop)[[0, -1]])
         i, j = np.searchsorted(self.borders, [start, stop - 1], "right") - 1
         cut = np.maximum(self.borders[i : j + 1], start)
         starts = self.starts[i : j + 1] + cut - self.borders[i : j + 1]
-        return TakenReader(self.reader.localise(first, last + 1), starts, np.append(cut, stop))
+        return TakenReader(self.reader.localize(first, last + 1), starts, np.append(cut, stop))
 
     def within(self, start: int, stop: int) -> Iterator[tuple[Reader, int, int]]:
         for a, b, _ in self._pieces(start, stop):
             yield from self.reader.within(a, b)
 
     def rows(self, start: int, stop: int) -> Array:
-        """Return the numbers, in the reader, of the rows that are taken as start to stop."""
+        """Return the numbers in the reader of the selected rows start to stop."""
         taken = np.arange(start, stop)
         run = np.searchsorted(self.borders, taken, "right") - 1
         return np.asarray(self.starts[run] + taken - self.borders[run])
 
     def _pieces(self, start: int, stop: int) -> Iterator[tuple[int, int, Array]]:
-        """Yield ranges of rows that are read together, without gaps longer than the range, with those to be taken."""
+        """Yield ranges of rows read together, without gaps longer than the range, and the selected rows."""
         rows = self.rows(start, stop)
         for piece in np.split(rows, np.flatnonzero(np.diff(rows) > stop - start) + 1) if len(rows) else ():
             yield int(piece[0]), int(piece[-1]) + 1, piece

@@ -1,4 +1,4 @@
-"""URLs: the options with which they are opened, which of them are refused, and what is added to errors of a store."""
+"""URLs: options, accepted protocols, and notes on errors of a store."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ PROTOCOLS = (
     *("s3", "s3a", "gs", "gcs", "abfs", "abfss", "az", "adl", "http", "https", "memory"),
     *("hdfs", "webhdfs", "sftp", "ssh", "ftp", "oss", "oci"),
 )
-"""Protocols of URLs that are opened: each names one store. Others, such as reference:// and what is chained by ::, lead
-to places that a file names, local files and devices among them."""
+"""Protocols of URLs that are opened: each identifies one store. Others, such as reference:// and chains by ::, refer to
+locations named in a file, which may be local files and devices."""
 
 HINT = "Check the credentials (in the environment or in storage_options), the endpoint_url and the bucket"
 
 _in_force: ContextVar[Mapping[str, Any]] = ContextVar("daskspectral_stores", default=MappingProxyType({}))
-"""How stores are opened, and the attributes of those that are made: arguments of `using`."""
+"""Options for opening stores, and attributes of new ones: arguments of `using`."""
 
 
 def is_url(location: Any) -> bool:
-    """Return whether this is a URL of something that is no file of this machine."""
+    """Return whether this is a URL that is not a local file."""
     if not is_path(location):
         return False
     text = os.fspath(location)
@@ -39,23 +39,23 @@ def is_url(location: Any) -> bool:
 
 
 def refuse_protocol(text: str) -> None:
-    """Raise ValueError for a URL of a protocol that is not among PROTOCOLS, and for URLs chained by `::`."""
+    """Raise ValueError for a URL whose protocol is not in PROTOCOLS, and for chains by `::`."""
     scheme = text.partition("://")[0]
     if "::" in re.sub(r"\[[^][/]*\]", "", text):  # except in the address of a host
-        raise ValueError(f"{text!a} chains URLs by '::', and the URL of one store is expected.")
+        raise ValueError(f"{text!a} must be the URL of one store, not a chain by '::'.")
     if scheme not in PROTOCOLS:
         known = ", ".join(PROTOCOLS)
         raise ValueError(f"Unknown protocol {scheme!a}{nearest(scheme, PROTOCOLS)}. Available: {known}.")
 
 
 def refuse_secrets(text: str) -> None:
-    """Raise ValueError, which repeats nothing of it, for text with a URL that has a user part or a query."""
+    """Raise ValueError, without quoting it, for a URL with a user part or a query."""
     whole = re.sub(r"\s", "_", text)
     if redacted(whole) != whole:
         scheme = re.split(r"[^\w+.-]", text.partition(":/")[0])[-1]
         raise ValueError(
-            f"the URL {scheme}://*** has a user part (before @) or a query (behind ?, # or ;), which would be shown, "
-            "logged and saved. Leave it out, and give credentials in the environment or in storage_options."
+            f"the URL {scheme}://*** must not have a user part (before @) or a query (after ?, # or ;), which would be "
+            "logged and saved. Pass credentials in the environment or in storage_options."
         )
 
 
@@ -64,10 +64,10 @@ def using(
     allow_missing: bool | None = None,
     attributes: Mapping[str, Any] | None = None,
 ) -> AbstractContextManager[None]:
-    """Open URLs inside with these options of fsspec, and give what is made these attributes; None: as before.
+    """Open URLs inside with these options of fsspec, and add attributes to new arrays and groups.
 
-    If `allow_missing` is true, arrays that are opened meanwhile read as fill values where chunks are missing. Raises
-    TypeError for options that are no mapping.
+    None keeps the options in force. With `allow_missing`, arrays opened inside read missing chunks as fill values.
+    Raises TypeError for options that are not a mapping.
     """
     if options is not None and not isinstance(options, Mapping):
         raise TypeError(f"storage_options must be a mapping such as {{'anon': True}}, got {type(options).__name__}.")
@@ -76,22 +76,22 @@ def using(
 
 
 def fill_is_meant() -> bool:
-    """Return whether arrays that are opened here read as fill values where chunks are missing; an error otherwise."""
+    """Return whether missing chunks of arrays opened here are read as fill values, not an error."""
     return bool(_in_force.get().get("allow_missing", False))
 
 
 def options_in_force() -> dict[str, Any]:
-    """Return the options with which URLs are opened here."""
+    """Return the options for opening URLs here."""
     return dict(_in_force.get().get("options", {}))
 
 
 def attributes_in_force() -> dict[str, Any]:
-    """Return the attributes that every array and group has which is made here, from its first moment on."""
+    """Return the attributes of arrays and groups created here."""
     return dict(_in_force.get().get("attributes", {}))
 
 
 def connect(url: Location) -> tuple[Any, str]:
-    """Return the file system of a URL, with the options in force, and the path there.
+    """Return the file system of a URL, with the options in force, and the path in it.
 
     Raises ValueError as `refuse_secrets` and `refuse_protocol`, and ImportError if the library is not installed.
     """
@@ -102,20 +102,20 @@ def connect(url: Location) -> tuple[Any, str]:
         files, root = importlib.import_module("fsspec.core").url_to_fs(text, **options_in_force())
     except ImportError as error:
         scheme = text.partition("://")[0]
-        raise ImportError(f"{scheme}:// needs a library: pip install 'daskspectral[cloud]' ({error})") from error
+        raise ImportError(f"{scheme}:// requires a library: pip install 'daskspectral[cloud]' ({error})") from error
     files.invalidate_cache()
     return files, str(root).rstrip("/")
 
 
 def opened_file(url: Location) -> Any:
-    """Return a file at a URL, open for reading. Raises as `connect`, and the errors of the object store."""
+    """Return a file at a URL, open for reading; raise as `connect`, and errors of the object store."""
     files, root = connect(url)
     with reaching(url):
         return files.open(root, "rb")
 
 
 def synchronous(files: Any) -> Any:
-    """Return the file system that a zarr store works on, as one that can be called from a thread."""
+    """Return the file system of a zarr store as one that can be called from a thread."""
     inner = getattr(files, "sync_fs", None)
     if inner is not None:
         return inner
@@ -126,19 +126,19 @@ def synchronous(files: Any) -> Any:
 
 @contextmanager
 def reaching(location: Location) -> Iterator[None]:
-    """Add the URL and a hint, as a note, to errors of an object store inside."""
+    """Add the URL and a hint to errors of an object store inside."""
     try:
         yield
-    except Exception as error:  # of any kind: each store's packages have their own
+    except Exception as error:  # of any type: each package of a store has different ones
         if is_url(location):
             error.add_note(f"At {os.fspath(location)}. {HINT}")
         raise
 
 
 def local_path(path: Location) -> Path | None:
-    """Return the absolute path with symbolic links followed, or None for a URL that is not file://.
+    """Return the absolute path, symbolic links resolved; None for a URL that is not file://.
 
-    Raises ValueError for a URL with a credential in it.
+    Raises ValueError for a URL with a credential.
     """
     text = os.fspath(path)
     refuse_secrets(text)

@@ -1,7 +1,7 @@
 """Presence of the chunks in sharded zarr arrays, from the index of each shard.
 
-A shard whose writer was stopped is a whole file whose index marks chunks as absent, and zarr returns fill values for
-them. Only the indices are read, by byte ranges.
+If its writer was stopped, a shard is a whole file whose index marks chunks as absent, and zarr returns fill values
+for them. Only the indices are read, by byte ranges.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from zarr.storage import FsspecStore, LocalStore
 
 Index = tuple[int, ...]
 SHARDING = "sharding_indexed"
-ABSENT = (1 << 64) - 1  # offset and length of a chunk that a shard does not hold
-AT_ONCE = 16  # indices that are fetched at the same time
-ROWS_AT_ONCE = 256  # files along the rows whose indices are held at the same time
+ABSENT = (1 << 64) - 1  # offset and length of a chunk that is not in the shard
+AT_ONCE = 16  # indices that are fetched concurrently
+ROWS_AT_ONCE = 256  # files along the rows whose indices are in memory together
 
 
 def smallest_chunk(array: zarr.Array[Any], where: str) -> Index:
-    """Return the shape of the chunks of an array that are files or are listed in the index of a shard.
+    """Return the shape of the chunks of an array that are files or listed in the index of a shard.
 
     Raises OSError as `_index_size`.
     """
@@ -42,7 +42,7 @@ def smallest_chunk(array: zarr.Array[Any], where: str) -> Index:
 def described(
     array: zarr.Array[Any], file: Index, index: Index | None = None, unit: Index | None = None, *, of: str = ""
 ) -> str:
-    """Return the name and the rows of a chunk, for messages: a file, or the chunk `index` of the size `unit` in one."""
+    """Return the name and rows of a chunk for messages: a file, or chunk `index` of the size `unit` in one."""
     key = array.metadata.encode_chunk_key(file)
     what, place, rows = f"chunk {key}", file[0], (array.shards or array.chunks)[0]
     if index is not None and unit is not None:
@@ -52,9 +52,9 @@ def described(
 
 
 def first_missing(array: zarr.Array[Any], where: str, size_of: Callable[[str], int]) -> tuple[str, int, int] | None:
-    """Return the first chunk that shards lack, the number of such chunks and of all; None if there is none.
+    """Return the first chunk that is missing in shards, and the numbers of missing and of all chunks.
 
-    Raises OSError as `_index_size`.
+    Returns None if none is missing. Raises OSError as `_index_size`.
     """
     unit, whole = smallest_chunk(array, where), array.shards
     if whole is None:
@@ -73,7 +73,7 @@ def first_missing(array: zarr.Array[Any], where: str, size_of: Callable[[str], i
 
 
 def first_absent(array: zarr.Array[Any], where: str, indices: Iterable[Index]) -> str | None:
-    """Return the name and rows of the first of these chunks that is missing; None if all are there.
+    """Return the name and rows of the first of these chunks that is missing; None if all exist.
 
     The index of each shard is read once. Raises OSError as `_index_size`.
     """
@@ -93,13 +93,13 @@ def first_absent(array: zarr.Array[Any], where: str, indices: Iterable[Index]) -
 
 
 def _size_of(array: zarr.Array[Any], key: str) -> int:
-    """Return the size of a file of an array, 0 if there is none."""
+    """Return the size of a file of an array, 0 if it does not exist."""
     store, place = array.store, f"{array.path}/{key}".lstrip("/")
     if isinstance(store, LocalStore):
         path = os.path.join(store.root, place)
         return os.path.getsize(path) if os.path.isfile(path) else 0
     if isinstance(store, FsspecStore):
-        store.fs.invalidate_cache()  # it may remember a listing
+        store.fs.invalidate_cache()  # it may have cached a listing
     try:
         return int(sync(store.getsize(place)))
     except FileNotFoundError:
@@ -111,8 +111,8 @@ def stored_chunks(
 ) -> NDArray[np.bool_]:
     """Return which chunks are in the shards `first` to `last` along the rows.
 
-    `size_of` returns the size of a file by its key, 0 if there is none. Raises OSError as `_index_size`, and for
-    an index that is cut short or lists chunks beyond the end of the shard.
+    `size_of` returns the size of a file by its key, 0 if it does not exist. Raises OSError as `_index_size`, and for an
+    index that is truncated or lists chunks beyond the end of the shard.
     """
     whole = array.shards
     assert whole is not None
@@ -147,14 +147,15 @@ def stored_chunks(
 def _index_size(array: zarr.Array[Any], where: str) -> tuple[int, bool]:
     """Return the size in bytes of the index of a shard, and whether it is at the end of the shard.
 
-    Raises OSError if shards, or their index, are encoded in another way than by default, so that the index cannot be
-    read alone.
+    Raises OSError if shards or their index are not encoded by default, so that the index cannot be read alone.
     """
     metadata: Any = array.metadata.to_dict()
     config = metadata["codecs"][0].get("configuration", {})
     index, inside = ([codec["name"] for codec in config.get(key, ())] for key in ("index_codecs", "codecs"))
     little = all(codec.get("configuration", {}).get("endian") != "big" for codec in config.get("index_codecs", ()))
     if len(metadata["codecs"]) > 1 or SHARDING in inside or index not in (["bytes"], ["bytes", "crc32c"]) or not little:
-        raise OSError(f"{where} must have {SHARDING} as the only codec of its shards. Write it again without others")
+        raise OSError(
+            f"{where} must have {SHARDING} as the only codec of its shards. Write it again without other codecs"
+        )
     chunks = math.prod(w // c for w, c in zip(array.shards or array.chunks, array.chunks, strict=True))
     return 16 * chunks + 4 * (len(index) - 1), config.get("index_location", "end") == "end"

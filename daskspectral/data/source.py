@@ -1,4 +1,4 @@
-"""A Source: row-aligned named fields, read together: one array, views of each row, pairs of a trajectory's rows."""
+"""Source of row-aligned named fields: one array, views of each row, or pairs of rows of trajectories."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from daskspectral.operators.regression import Regression
 
 Array = NDArray[Any]
-MOST_LOST = 0.1  # of the pairs, by lags that are measured only if trajectories are long enough
-MOST_INVALID = 0.5  # of the rows, if the others are to be enough
+MOST_LOST = 0.1  # share of pairs that optional lags may cost
+MOST_INVALID = 0.5  # share of rows, so that the others suffice
 
 
 @dataclass(frozen=True, eq=False)
 class Preparation(Registered):
-    """What is done to the columns of x before anything else: selection, then (x - mean) / scale.
+    """Preparation of the columns of x: selection, then (x - mean) / scale.
 
-    Without a scale the mean is a center near the rows, about which sums lose no digits; with one the columns are
-    standardized.
+    Without a scale the mean is a center near the rows, relative to which sums keep their digits; with a scale the
+    columns are standardized.
     """
 
     columns: tuple[int, ...] | None = None
@@ -51,11 +51,11 @@ class Preparation(Registered):
     scale: Array | None = None
 
     def selected(self, x: Array) -> Array:
-        """The columns (c, d) of raw rows (c, n_features_in) that are used."""
+        """Return the used columns (c, d) of raw rows (c, n_features_in)."""
         return x if self.columns is None else x[:, list(self.columns)]
 
     def __call__(self, x: Array) -> Array:
-        """Prepared points (c, d) of raw rows (c, n_features_in)."""
+        """Return prepared points (c, d) of raw rows (c, n_features_in)."""
         x = self.selected(x)
         if self.mean is not None:
             x = x - self.mean
@@ -66,7 +66,7 @@ class Preparation(Registered):
         return x
 
     def inverse(self, points: Array, width: int) -> Array:
-        """Raw rows (..., width) whose prepared points (..., d) are these, 0 in columns that were not selected."""
+        """Return raw rows (..., width) of prepared points (..., d), 0 in columns that are not selected."""
         if self.mean is not None:
             points = (points if self.scale is None else points * self.scale) + self.mean
         if self.columns is None:
@@ -77,18 +77,18 @@ class Preparation(Registered):
 
     @property
     def of_directions(self) -> Preparation:
-        """The same without the mean: directions, such as the landmarks of a linear kernel, have no origin."""
+        """Preparation without the mean: directions, such as landmarks of a linear kernel, have no origin."""
         return self if self.mean is None else replace(self, mean=np.zeros_like(self.mean))
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Preparation:
-        """The inverse of `state`, also among other entries."""
+        """Return the inverse of `state`, also among other entries."""
         return cls(state["columns"], state["mean"], state["scale"])
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """The pairs of one trajectory: runs of them, from `borders` (R + 1,) on, whose rows all increase by one.
+    """Pairs of one trajectory in runs, with `borders` (R + 1,), whose rows all increase by one.
 
     `starts` has, for x and each further view, the first row (R,) of each run.
     """
@@ -104,7 +104,7 @@ class Pairs:
 
     @classmethod
     def in_time(cls, clock: Clock, i: int, times: RowTimes, shifts: Mapping[str, int], *, whole: bool) -> Self:
-        """Return the pairs of trajectory i of a clock; if `whole`, those without a gap between their rows."""
+        """Return the pairs of trajectory i of a clock, without a gap between their rows if `whole`."""
         if whole:
             spans = [(a, b - max(shifts.values())) for a, b in clock.segments(i)]
             spans = [(a, b) for a, b in spans if b > a]
@@ -122,7 +122,7 @@ class Pairs:
 
     @property
     def count(self) -> int:
-        """The number of pairs."""
+        """Number of pairs."""
         return int(self.borders[-1])
 
     def row(self, view: str, pair: int) -> int:
@@ -133,7 +133,7 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class Lagged:
-    """Where pairs (x, future) of rows `lag` apart come from: those of each trajectory, one after another.
+    """Pairs (x, future) of rows `lag` apart, of each trajectory in order.
 
     `longest` is the longest lag of all views, and `series` the order of the pairs of a single array in time.
     """
@@ -145,11 +145,11 @@ class Lagged:
 
     @property
     def short(self) -> int:
-        """The number of trajectories without a pair."""
+        """Number of trajectories without pairs."""
         return sum(not pairs.count for pairs in self.trajectories)
 
     def place(self, field: str, pair: int) -> tuple[int, int]:
-        """Return the trajectory, and the row in it, from which a field of this pair is taken."""
+        """Return the trajectory and the row in it of a field of this pair."""
         borders = list(itertools.accumulate((pairs.count for pairs in self.trajectories), initial=0))
         t = bisect.bisect_right(borders, pair) - 1
         return t, self.trajectories[t].row(field, pair - borders[t])
@@ -157,15 +157,15 @@ class Lagged:
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """n rows of named fields; `x` (n, d) first, others aligned with it.
+    """Source of n rows of named fields; `x` (n, d) first, others aligned with it.
 
-    `views` are further fields of points in the space of x, prepared as x is; `apart` are fields of points in spaces
-    of their own, with their preparations. `by_number` says that copies of its rows will be in several folds,
-    `standardize` that a fit is to scale the columns, and `factors` (d,), by view, that their columns were multiplied by
-    these, as scaled ones are again. `options` are the values of on_invalid that errors of invalid rows may propose.
-    Passes over them treat invalid rows as `on_invalid` says: "raise", "skip", "pairwise" or "keep" (rows are not
-    checked); their `progress` None shows a bar on a terminal only, and none beside a bar of dask's. `names` returns
-    those of the columns of raw x, an empty sequence if they have none.
+    `views` are further fields of points in the space of x, prepared as x; `apart` are fields of points in other spaces,
+    with their preparations. `by_number` means that copies of its rows are assigned to several folds, `standardize` that
+    a fit scales the columns, and `factors` (d,), by view, that their columns were multiplied by these, which scaling
+    repeats. `options` are the values of on_invalid that errors of invalid rows may propose. Passes treat invalid rows
+    by `on_invalid`: "raise", "skip", "pairwise" or "keep" (rows are not checked); with `progress` None they show a bar
+    on a terminal only, and not in addition to one of dask. `names` returns the names of the columns of raw x, an empty
+    sequence if they have no names.
     """
 
     readers: Mapping[str, Reader]
@@ -182,27 +182,27 @@ class Source:
     names: Callable[[], Sequence[str]] = field(default=tuple, repr=False)
 
     def remedy(self, share: float) -> str:
-        """Return what to do about invalid rows, if they are a `share` of all."""
+        """Return the remedy for invalid rows, if their share of all is `share`."""
         option = "skip" if share <= MOST_INVALID else "pairwise"
         if option in self.options:
             return f"Clean the data, or pass Rows(X, on_invalid={option!r}) (--on-invalid {option})"
         if option == "skip":
             return "Clean the data, such as by X[numpy.isfinite(X).all(axis=1)]"
-        return "Most rows are invalid: fill their gaps, such as by sklearn.impute.KNNImputer, or leave out columns"
+        return "Most rows are invalid: impute them, such as by sklearn.impute.KNNImputer, or drop columns"
 
     @property
     def n(self) -> int:
-        """The number of rows."""
+        """Number of rows."""
         return self.readers["x"].shape[0]
 
     @property
     def in_time(self) -> bool:
-        """Whether rows follow one another in time: those of trajectories, and rows that have times."""
+        """Whether rows are consecutive in time: those of trajectories, and rows with times."""
         return self.lagged is not None or in_order(self.readers["x"].times)
 
     @property
     def series(self) -> Series:
-        """How rows follow one another in time, within each member of an ensemble."""
+        """Order of rows in time, within each member of an ensemble."""
         times = self.readers["x"].times
         if self.lagged is not None:
             return self.lagged.series
@@ -210,55 +210,55 @@ class Source:
 
     @property
     def edges(self) -> Array:
-        """Chunk borders of x along the rows."""
+        """Borders of chunks of x along the rows."""
         return self.readers["x"].edges
 
     @property
     def rows(self) -> str:
-        """How many rows there are, for messages."""
+        """Number of rows, as text for messages."""
         return f"{self.n} rows" if self.lagged is None else f"{self.n} pairs of rows {self.lagged.lag} apart"
 
     @property
     def n_features_in(self) -> int:
-        """Columns of the raw x."""
+        """Number of columns of the raw x."""
         return self.width("x")
 
     @property
     def dimension(self) -> int:
-        """Columns of x after selection."""
+        """Number of columns of x after selection."""
         return self.dimension_at("x")
 
     @property
     def preparations(self) -> dict[str, Preparation]:
-        """What is done to each field of points."""
+        """Preparation of each field of points."""
         return {**dict.fromkeys(("x", *self.views), self.preparation), **self.apart}
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of all fields of one row, as float64."""
+        """Bytes of all fields of one row as float64."""
         return 8 * sum(int(np.prod(r.shape[1:])) for r in self.readers.values())
 
     @property
     def dask_fields(self) -> dict[str, da.Array]:
-        """The fields that are dask arrays."""
+        """Fields that are dask arrays."""
         return {k: lazy_rows(r) for k, r in self.readers.items() if r.lazy}
 
     def column_name(self, column: int) -> str:
-        """Return the name of a column of x, after selection, for a message."""
+        """Return the name of a column of x, after selection, for messages."""
         chosen = self.preparation.columns
         return column_name(column if chosen is None else chosen[column], self.names())
 
     def width(self, view: str) -> int:
-        """Columns of the raw points of a view."""
+        """Return the number of columns of the raw points of a view."""
         return self.readers[view].shape[1]
 
     def dimension_at(self, view: str) -> int:
-        """Columns of a view after selection."""
+        """Return the number of columns of a view after selection."""
         columns = self.preparations[view].columns
         return self.width(view) if columns is None else len(columns)
 
     def with_preparation(self, view: str = "x", **changes: Any) -> Source:
-        """The same rows with other columns, mean or scale: of x and the views of its space, or of a view apart."""
+        """Return the source with other columns, mean or scale for a view and those of its space."""
         if view in self.apart:
             return replace(self, apart={**self.apart, view: replace(self.apart[view], **changes)})
         return replace(self, preparation=replace(self.preparation, **changes))
@@ -274,18 +274,18 @@ def open_source(
     progress: bool | None = False,
     **others: Any,
 ) -> Source:
-    """A Source of Rows of x (n, d) and further fields of n rows each, of any shape (None ones are left out).
+    """Return a source of x (n, d) and further fields of n rows each, of any shape.
 
-    Fields come in the mapping `fields` or as keywords. `views` are points (n, d) in the space of x, of which the same
-    columns are used, `apart` points (n, q) in spaces of their own. Rows may have `gaps`
-    where these are told. Raises ValueError or TypeError where shapes, types or chunks cannot be used, FileNotFoundError
-    for a missing path; nothing is read but metadata.
+    Fields are in the mapping `fields` or keywords; None means not given. `views` are points (n, d) in the space of x,
+    restricted to the same columns, `apart` points (n, q) in other spaces. Rows may have `gaps` if this is true. Raises
+    ValueError or TypeError for invalid shapes, dtypes or chunks, FileNotFoundError for a missing path; only metadata
+    are read.
     """
     views, apart, rows = views or {}, apart or {}, Rows.of(rows)
     if fields is None and rows.fields:
-        raise ValueError(f"the fields {[*rows.fields]} of the rows are not used. Leave them out")
+        raise ValueError(f"fields {[*rows.fields]} are not used: omit them")
     if rows.on_invalid == "pairwise" and not gaps:
-        raise ValueError("on_invalid='pairwise' is for Covariance() and Cross(). Pass on_invalid='skip'")
+        raise ValueError("on_invalid='pairwise' requires Covariance() or Cross(). Pass on_invalid='skip'")
     readers = {"x": points_reader(rows.data, "X")}
     for name, value in {**views, **apart}.items():
         readers[name] = points_reader(value, name)
@@ -297,12 +297,12 @@ def open_source(
         if value is not None:
             readers[name] = as_reader(value, label_of(name))
     check_rows(readers)
-    own = {name: Preparation() for name in apart}
-    return _source(readers, rows, views=tuple(views), apart=own, progress=progress)
+    prepared = {name: Preparation() for name in apart}
+    return _source(readers, rows, views=tuple(views), apart=prepared, progress=progress)
 
 
 def _source(readers: dict[str, Reader], rows: Rows, **options: Any) -> Source:
-    """Fields as the rows say that they are read."""
+    """Return the source of readers with the options of the rows."""
     prepared = Preparation(check_columns(rows.columns, readers["x"].shape[1]))
     found = Source(aligned(readers), prepared, standardize=rows.standardize, on_invalid=rows.on_invalid, **options)
     if not isinstance(rows, OpenedRows):
@@ -313,12 +313,12 @@ def _source(readers: dict[str, Reader], rows: Rows, **options: Any) -> Source:
 
 
 def label_of(name: str) -> str:
-    """The name of a field in messages."""
+    """Return the name of a field in messages."""
     return {"x": "X", "weight": "sample_weight", "fold": "folds"}.get(name, name)
 
 
 def check_rows(readers: Mapping[str, Reader], of: str = "") -> None:
-    """Raise ValueError unless every field has as many rows as x, and weights and labels one dimension."""
+    """Raise ValueError if a field has more or fewer rows than x, or weights or labels 2 dimensions."""
     n = readers["x"].shape[0]
     for name, reader in readers.items():
         label = label_of(name)
@@ -327,7 +327,7 @@ def check_rows(readers: Mapping[str, Reader], of: str = "") -> None:
 
 
 def aligned(readers: dict[str, Reader]) -> dict[str, Reader]:
-    """Where x or another field is a dask array, the dask fields share the row chunks of the first of them."""
+    """Return readers with the row chunks of the first dask array, if x or another field is one."""
     dask_names = [k for k, r in readers.items() if r.lazy]
     if not dask_names:
         return readers
@@ -343,8 +343,8 @@ def aligned(readers: dict[str, Reader]) -> dict[str, Reader]:
             meta = np.empty((0, 0), reader.dtype)
             readers[name] = DaskReader(da.from_array(reader, chunks=(rows, -1), asarray=False, meta=meta))
         elif name == "x" and not reader.lazy:
-            raise TypeError("X is a zarr array and another field a dask array: give X as dask.array.from_zarr(...)")
-    readers["x"].timed(times)  # which another reader of the same rows does not know
+            raise TypeError("X is a zarr array but another field a dask array. Pass X as dask.array.from_zarr(...)")
+    readers["x"].timed(times)  # the new reader of the same rows has no times
     return readers
 
 
@@ -357,17 +357,18 @@ def open_trajectories(
     whole: bool = False,
     progress: bool | None = False,
 ) -> Source:
-    """A Source of the pairs (x, future) `lag` rows apart within each trajectory, in order.
+    """Return a source of the pairs (x, future) of rows `lag` apart within each trajectory, in order.
 
-    `further` are the rows from x to further views, by name; pairs are those that have them all. Rows with times are as
-    many steps apart in time (`Clock`); with `whole`, no row between them is missing.
+    `further` are the shifts in rows from x to further views, by name; pairs must have all of them. Rows with times are
+    shifted by steps in time (`Clock`); with `whole`, no row between them is missing.
 
-    The data are one trajectory (n, d), an array of any kind, or a list of several; `fields` come in the same way, a row
-    for each row of x, and a pair has them from the row of its x. No pair has its rows in two trajectories. Trajectories
-    of no more rows than the longest lag have no pair and are skipped: `Source.lagged.short` is their number.
+    The data are one trajectory (n, d), an array of any kind, or a list of several; `fields` have the same form, with
+    one value for each row of x, and a pair has the value of the row of its x. Pairs are within one trajectory.
+    Trajectories that are not longer than the longest lag have no pairs and are skipped: `Source.lagged.short` is their
+    number.
 
-    Raises ValueError, TypeError or FileNotFoundError as `open_source` does, and ValueError if all trajectories are
-    skipped, and for a longer one without rows that are so far apart in time.
+    Raises ValueError, TypeError or FileNotFoundError as `open_source`, and ValueError if all trajectories are skipped,
+    or for a longer one without rows that are this far apart in time.
     """
     rows, shifts = Rows.of(rows), {"future": lag, **(further or {})}
     longest = max(shifts.values())
@@ -394,7 +395,7 @@ def open_trajectories(
     if clock is None:
         if longest >= (most := max(reader.shape[0] for reader in points)):
             which = "the longest lag" if longest > lag else "the lag"
-            raise ValueError(f"{which} must be less than the rows of the longest trajectory, {most}, got {longest}")
+            raise ValueError(f"{which} must be less than the length of the longest trajectory, {most}, got {longest}")
     elif not any(found.count for found in pairs) or not whole:
         _check_clock(clock, pairs, longest, several)
     lazy = any(reader.lazy for readers in trajectories for reader in readers.values())
@@ -414,7 +415,7 @@ def open_trajectories(
 def clock_of(points: Sequence[Reader], several: bool) -> Clock | None:
     """Return the clock of trajectories; None if they have no times.
 
-    Raises ValueError as `Clock.of`, and if some of several trajectories have times and others do not.
+    Raises ValueError as `Clock.of`, and if only some of the trajectories have times.
     """
     times = [reader.times for reader in points if reader.times is not None]
     if not times:
@@ -422,7 +423,9 @@ def clock_of(points: Sequence[Reader], several: bool) -> Clock | None:
     names = [f"X[{i}]" for i in range(len(points))] if several else ["X"]
     if len(times) < len(points):
         bare = next(name for name, reader in zip(names, points, strict=True) if reader.times is None)
-        raise ValueError(f"{bare} has no times, and other trajectories have. Give times to all of them or to none")
+        raise ValueError(
+            f"{bare} has no times, but other trajectories have. Pass all trajectories with times, or all without"
+        )
     return Clock.of(times, names)
 
 
@@ -434,20 +437,20 @@ def _trajectories(data: Any) -> list[Reader]:
 
 
 def lag_in_rows(lag: int | str, data: Any) -> int:
-    """Return a lag in rows, one in time by the times of the data: a trajectory, or a list of several.
+    """Return a lag in rows, converted by the times of the data if it is in time.
 
-    Raises ValueError for a lag in time if the rows have no times, and unless it is a whole number of steps.
+    Raises ValueError for a lag in time if the rows have no times, or if it is not a whole number of steps.
     """
     if not isinstance(lag, str):
         return lag
     clock = clock_of(_trajectories(data), is_several(data))
     if clock is None:
-        raise ValueError(f"lag={lag!r} is in time, and the rows of X have no times. Give it in rows")
+        raise ValueError(f"lag={lag!r} requires rows of X with times. Pass it in rows")
     return clock.steps(lag)
 
 
 def in_rows(operator: Operator, rows: Rows) -> Operator:
-    """Return the operator with a lag in rows of these data, and without lags for which many trajectories are too short.
+    """Return the operator with a lag in rows, without optional lags that are too long for the trajectories.
 
     Raises as `lag_in_rows`.
     """
@@ -463,32 +466,30 @@ def in_rows(operator: Operator, rows: Rows) -> Operator:
 
 
 def _check_clock(clock: Clock, pairs: Sequence[Pairs], longest: int, several: bool) -> None:
-    """Raise ValueError for a trajectory of more rows than the lag without two rows that are so far apart in time."""
+    """Raise ValueError for a trajectory longer than the lag without two rows this far apart in time."""
     for i, found in enumerate(pairs):
         if not found.count and (len(clock.times[i]) > longest or not any(one.count for one in pairs)):
             which = f"trajectory {i}" if several else "X"
-            raise ValueError(
-                f"no two rows of {which} are {longest} steps of {clock} apart: its times have gaps, or end"
-            )
+            raise ValueError(f"{which} must have rows {longest} steps of {clock} apart, but its times have gaps or end")
 
 
 def check_even(source: Source, why: str) -> None:
-    """Raise ValueError unless the times of the rows of X, if they have some, follow each other by one step.
+    """Raise ValueError if the rows of X have times that are not one step apart.
 
-    The message begins with `why` it is so.
+    The message starts with the reason `why`.
     """
     times = source.readers["x"].times
     if times is None:
         return
     if times.values is None:
-        raise ValueError(f"{why}, and X has rows along {times.label}, none of which is 'time'. Give sample_dims='time'")
+        raise ValueError(f"{why}, but X has rows along {times.label}, none of which is 'time'. Pass sample_dims='time'")
     row = Clock.of([times], ["X"]).gap(0)
     if row is not None:
-        raise ValueError(f"{why} without gaps, and {times.label!r} has one at row {row} of X. Give a part without")
+        raise ValueError(f"{why} without gaps, but {times.label!r} has one at row {row} of X. Pass a part without gaps")
 
 
 def in_order(times: RowTimes | None) -> bool:
-    """Return whether rows have times of a clock, and so follow one another."""
+    """Return whether rows have times of a clock, in which they are consecutive."""
     return times is not None and times.of_clock
 
 
@@ -496,7 +497,7 @@ LABELED = ("zarr.Array", "zarr.Group", "xarray.DataArray", "xarray.Dataset")
 
 
 def is_several(x: Any) -> bool:
-    """Whether this is a list of arrays or paths, rather than one array written as a list of rows."""
+    """Return whether this is a list of arrays or paths, rather than one array as a list of rows."""
     if not is_sequence(x) or not x:
         return False
     arrays = (np.ndarray, Reader, str, os.PathLike, loaded("dask.array.Array", *LABELED))
@@ -504,12 +505,12 @@ def is_several(x: Any) -> bool:
 
 
 def are_trajectories(x: Any) -> bool:
-    """Return whether this is a list of several arrays of rows, not of files of one."""
+    """Return whether this is a list of several arrays of rows, not of files of one array."""
     return is_several(x) and not is_files(x)
 
 
 def joined_rows(readers: Sequence[Reader]) -> Reader:
-    """Return the rows of several readers, one after another."""
+    """Return the concatenated rows of several readers."""
     if not any(reader.lazy for reader in readers):
         return JoinedReader(tuple(readers), tuple((0, reader.shape[0]) for reader in readers))
     import dask.array as da
@@ -531,7 +532,7 @@ def _check_trajectory(i: int | None, readers: Mapping[str, Reader], first: Mappi
 
 
 def _join(name: str, readers: Sequence[Reader], pairs: Sequence[Pairs], view: str, lazy: bool, whole: bool) -> Reader:
-    """Return the rows of pairs, as one reader; if there are dask arrays (`lazy`), joined by dask."""
+    """Return the rows of pairs as one reader, concatenated by dask if `lazy`."""
     if not lazy:
         return _joined(readers, pairs, view, whole)
     import dask.array as da
@@ -539,7 +540,9 @@ def _join(name: str, readers: Sequence[Reader], pairs: Sequence[Pairs], view: st
     arrays = []
     for reader, of in zip(readers, pairs, strict=True):
         if not isinstance(reader, (DaskReader, ArrayReader)):
-            raise TypeError(f"{label_of(name)} has zarr and dask arrays. Give all as dask.array.from_zarr(...)")
+            raise TypeError(
+                f"{label_of(name)} must not mix zarr and dask arrays. Pass all as dask.array.from_zarr(...)"
+            )
         starts, array = of.starts[view], da.asarray(reader.array)
         if not of.count:
             continue
@@ -552,7 +555,7 @@ def _join(name: str, readers: Sequence[Reader], pairs: Sequence[Pairs], view: st
 
 
 def _joined(readers: Sequence[Reader], pairs: Sequence[Pairs], view: str, whole: bool) -> JoinedReader:
-    """Return a reader of the rows of pairs; if `whole`, with a span for each run."""
+    """Return a reader of the rows of pairs, with a span for each run if `whole`."""
     parts, spans = [], []
     for reader, of in zip(readers, pairs, strict=True):
         starts, counts = of.starts[view], np.diff(of.borders)
@@ -571,19 +574,19 @@ def _joined(readers: Sequence[Reader], pairs: Sequence[Pairs], view: str, whole:
 def open_data(
     operator: Operator, rows: Rows, *, weight: Any, fold: Any = None, progress: bool | None = False
 ) -> Source:
-    """What an operator reads: one array, the views of a sample row by row, or the pairs of trajectories.
+    """Return the data of an operator: an array, the views of each row, or pairs of trajectories.
 
-    `weight` and `fold` are further fields, of sample weights and of the labels of folds. Raises ValueError or TypeError
-    where the data do not fit the operator; nothing is read but metadata.
+    `weight` and `fold` are further fields: sample weights and labels of folds. Raises ValueError or TypeError if the
+    data do not fit the operator; only metadata are read.
     """
-    X, own = rows.data, {"weight": weight, "fold": fold}
+    X, labels = rows.data, {"weight": weight, "fold": fold}
     given = {name: value for name, value in (rows.fields or {}).items() if value is not None}
     check_given(operator, given)
     views, apart = operator.views, operator.own_right_basis
     if of_trajectories(operator):
         further = {view: operator.shifts[view] for view in views[1:]}
         source = open_trajectories(
-            rows, operator.shifts["future"], further=further, fields={**own, **given}, progress=progress
+            rows, operator.shifts["future"], further=further, fields={**labels, **given}, progress=progress
         )
     else:
         others: dict[str, Any] = {}
@@ -594,24 +597,23 @@ def open_data(
             rows, others = replace(rows, data=X[0]), dict(zip(views[1:], X[1:], strict=True))
         right = {operator.right_view: others.pop(operator.right_view)} if apart else {}
         shared: dict[str, Any] = {"fields": given, "gaps": operator.takes_gaps, "progress": progress}
-        source = open_source(rows, views=others, apart=right, **shared, **own)
+        source = open_source(rows, views=others, apart=right, **shared, **labels)
     shapes = {name: source.readers[name].shape[1:] for name in given}
     operator.check(shapes, source.dimension, source.dimension_at(operator.right_view) if apart else None)
     return source
 
 
 def check_widths(before: Moments, source: Source) -> None:
-    """Raise ValueError where the points of the source have not the columns that were measured, or gaps that those
-    had not."""
+    """Raise ValueError if points have other numbers of columns than the fit, or unexpected gaps."""
     if source.on_invalid == "pairwise" and before.pairs is None:
-        raise ValueError("the model was fitted to whole rows, not with on_invalid='pairwise': take on_invalid='skip'")
+        raise ValueError("on_invalid='pairwise' requires a model that was fitted with it. Pass on_invalid='skip'")
     operator, fitted = before.operator, {"x": before.preparation}
     if operator.own_right_basis:
         fitted[operator.right_view] = before.preparation["right"]
     for view, preparation in fitted.items():
         found, wanted = source.width(view), preparation["n_features_in"]
         if found != wanted:
-            raise ValueError(f"{label_of(view)} has {found} columns, and the model was fitted on {wanted}")
+            raise ValueError(f"{label_of(view)} must have the {wanted} columns of the fit, got {found}")
 
 
 def open_regression(
@@ -624,9 +626,9 @@ def open_regression(
     slopes: bool = False,
     progress: bool | None = False,
 ) -> tuple[Source, Regression]:
-    """Rows with their targets and gradients, and what their shapes ask for. Raises ValueError where they do not fit.
+    """Return rows with their targets and gradients, and the operator of their shapes.
 
-    With `slopes`, gradients do without y.
+    With `slopes`, gradients do not require y. Raises ValueError if shapes do not fit.
     """
     from daskspectral.operators.regression import Regression
 
@@ -640,12 +642,14 @@ def open_regression(
             targets = shape[1] if len(shape) == 3 else None
             return source, Regression(gradients=True, targets=targets, values=False)
         either = ", or gradients" if slopes else ""
-        raise ValueError(f"this requires y to be passed, but the target y is None: give (n,), or (n, m){either}")
+        raise ValueError(
+            f"this requires y to be passed, but the target y is {None}: pass y of shape (n,) or (n, m){either}"
+        )
     y = shapes["y"]
     if len(y) > 2 or 0 in y:
-        raise ValueError(f"y must have shape (n,), or (n, m) for m targets, got {y}")
+        raise ValueError(f"y must have shape (n,) or (n, m), got {y}")
     wanted = (*y, source.n_features_in)
-    accepted = {wanted, (y[0], source.n_features_in)} if y[1:] in ((), (1,)) else {wanted}  # of a column, (n, d) too
+    accepted = {wanted, (y[0], source.n_features_in)} if y[1:] in ((), (1,)) else {wanted}  # also (n, d) for one column
     if "gradients" in shapes and shapes["gradients"] not in accepted:
         raise ValueError(f"gradients must have shape {wanted}, got {shapes['gradients']}")
     return source, Regression("gradients" in shapes, y[1] if len(y) == 2 else None)

@@ -1,4 +1,4 @@
-"""Trajectories that are stopped where they enter a set: for each row, where it is a lag later or when it stops."""
+"""Trajectories stopped when they enter a set: for each row, its state after the lag or when it stops."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from daskspectral.data.source import Source, open_trajectories
 
 Array = NDArray[Any]
 Membership = Callable[[Array], Any] | Any
-"""A function of rows (c, d) that gives booleans (c,); or booleans (n,), a list of these for several trajectories."""
+"""Function of rows (c, d) that returns booleans (c,); or booleans (n,), a list of these for several trajectories."""
 
 
 @dataclass(frozen=True, eq=False)
 class _Outcomes(Reader):
-    """Outcomes of the rows of a trajectory with `lag` rows behind them: the columns of `operators.stopped.Stopped`.
+    """Outcomes of the rows of a trajectory that are followed by `lag` rows, as in `operators.stopped.Stopped`.
 
-    With `ends` it is the row in which each row stops, or that which follows it by `lag` rows. `sets` are a and b, each
-    a reader of booleans or a function of rows.
+    With `ends` it is the row in which each row stops, or the one after `lag` rows. `sets` are a and b, each a reader of
+    booleans or a function of rows.
     """
 
     points: Reader
@@ -60,14 +60,14 @@ class _Outcomes(Reader):
         found = [began, began & outside[last], began & b[last], elapsed, a[:count], b[:count]]
         return np.column_stack(found).astype(float)
 
-    def localise(self, start: int, stop: int) -> Reader:
+    def localize(self, start: int, stop: int) -> Reader:
         ends = start, stop + self.lag
-        sets = tuple(one if callable(one) else one.localise(*ends) for one in self.sets)
-        return replace(self, points=self.points.localise(*ends), sets=sets)
+        sets = tuple(one if callable(one) else one.localize(*ends) for one in self.sets)
+        return replace(self, points=self.points.localize(*ends), sets=sets)
 
 
 def _tested(function: Callable[[Array], Any], x: Any, name: str) -> Array:
-    """What a function says of rows. Raises ValueError for anything but a boolean for each."""
+    """Return the booleans of a function of rows; raise ValueError for other values."""
     found = np.asarray(function(x))
     if found.shape != x.shape[:1] or found.dtype != bool:
         raise ValueError(f"{name} must return {len(x)} booleans, got {found.dtype} of shape {found.shape}")
@@ -77,34 +77,34 @@ def _tested(function: Callable[[Array], Any], x: Any, name: str) -> Array:
 def open_stopped(
     rows: Rows, lag: int, sets: Sequence[Membership], *, weight: Any = None, progress: bool | None = False
 ) -> Source:
-    """A Source of the rows of trajectories that are followed by `lag` others, for the operator `Stopped`.
+    """Return a source of the rows of trajectories followed by `lag` rows, for the operator `Stopped`.
 
-    Rows with times are followed by others without a gap between them.
+    If rows have times, there are no gaps between these rows.
 
-    The fields are `stopped`, the row that follows by the lag, or the first one in a or b where that comes before, the
-    `outcome`, and the `weight` where it is given. A set None has no rows. Raises as `open_trajectories`, and TypeError
-    for labels that are not booleans and for dask arrays.
+    The fields are `stopped`, the row after the lag, or the first one in a or b before that, the `outcome`, and the
+    `weight` if given. None means an empty set. Raises as `open_trajectories`, and TypeError for labels that are not
+    booleans and for dask arrays.
     """
     tests = [_nowhere if value is None else value for value in sets]
     given = {name: value for name, value in zip("ab", tests, strict=True) if not callable(value)}
     source = open_trajectories(rows, lag, fields={"weight": weight, **given}, whole=True, progress=progress)
     x = source.readers["x"]
     if not isinstance(x, JoinedReader):
-        raise TypeError("trajectories must be numpy or zarr arrays, got dask arrays. Write them by dask's to_zarr")
+        raise TypeError("trajectories must be numpy or zarr arrays, got dask arrays. Write them by dask.array.to_zarr")
     if any(reader.times is not None and reader.times.behind > 1 for reader in x.readers):
         raise ValueError("time must be the last of sample_dims")
     pairs: list[tuple[Membership, ...]] = [() for _ in x.readers]
     for name, value in zip("ab", tests, strict=True):
-        own: Sequence[Membership] = [value] * len(pairs)
+        parts_of_set: Sequence[Membership] = [value] * len(pairs)
         if not callable(value):
             labels: Any = source.readers[name]
             if labels.dtype != bool or labels.ndim != 1:
                 raise TypeError(
                     f"{name} must be booleans (n,) or a function of rows, got {labels.dtype} of shape {labels.shape}"
                 )
-            # zarr leaves out chunks of the fill value, and most chunks of a set are False
-            own = [reader.lenient() for reader in labels.readers]
-        pairs = [(*pair, one) for pair, one in zip(pairs, own, strict=True)]
+            # zarr does not write chunks of the fill value, and most chunks of a set are False
+            parts_of_set = [reader.lenient() for reader in labels.readers]
+        pairs = [(*pair, one) for pair, one in zip(pairs, parts_of_set, strict=True)]
     parts = [(points, pair, lag) for points, pair in zip(x.readers, pairs, strict=True)]
     readers: dict[str, Reader] = {"x": x}
     for name, ends in {"stopped": True, "outcome": False}.items():

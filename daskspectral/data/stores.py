@@ -1,6 +1,6 @@
-"""Zarr stores, opened in one way: only regular files are read, and no codec that could execute what a file says.
+"""Safe access to zarr stores: only regular files, and no codec that could execute code from a file.
 
-Each metadata document is looked at before zarr sees it, wherever it lies in the store.
+Each metadata document in the store is checked before zarr reads it.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ UNUSABLE = (
     *(ValueError, TypeError, AttributeError, LookupError, ArithmeticError, AssertionError, RuntimeError),
     struct.error,
 )
-"""What zarr and xarray raise for metadata that are not as they expect."""
+"""Errors of zarr and xarray for invalid metadata."""
 METADATA = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata")
 
 
 @contextmanager
 def metadata_of(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Whatever zarr or xarray raises inside for metadata that it cannot use becomes an OSError that names the path."""
+    """Convert errors of zarr or xarray inside, for invalid metadata, to an OSError that names the path."""
     try:
         yield
-    except OSError:  # of files that are not there, among others
+    except OSError:  # for missing files, among others
         raise
     except UNUSABLE as error:
         raise OSError(
@@ -47,9 +47,9 @@ def metadata_of(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 MOST_ENTRIES = 1 << 60
-"""Entries of an array: more overflow."""
+"""Largest number of entries of an array: more overflow."""
 OBJECTS = frozenset({"vlen-utf8", "vlen-bytes", "vlen-array"})
-"""Codecs of texts and other objects that make no other objects than these."""
+"""Codecs of text and other objects that create only such objects."""
 CHECKSUMS = frozenset({"adler32", "crc32", "crc32c", "fletcher32", "jenkins_lookup3", "bz2", "gzip", "lzma", "zlib"})
 """Codecs that store a checksum of what they encode."""
 CODECS = (
@@ -76,16 +76,16 @@ CODECS = (
         "transpose",
     }
 )
-"""Codecs of zarr and numcodecs that compute, and execute nothing."""
+"""Codecs of zarr and numcodecs that do not execute code from a file."""
 
 
 class CheckedFolder(LocalStore):
-    """A zarr store in a local folder, of which only regular files are read."""
+    """Zarr store in a local folder, of which only regular files are read."""
 
     async def get(
         self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
-        """Return what a file holds. Raises OSError as `refuse_irregular` and `refuse_codecs`."""
+        """Return the contents of a file; raise OSError as `refuse_irregular` and `refuse_codecs`."""
         path = os.path.join(self.root, key)
         try:
             refuse_irregular(path)
@@ -95,22 +95,22 @@ class CheckedFolder(LocalStore):
 
 
 class CheckedObjects(FsspecStore):
-    """A zarr store at a URL."""
+    """Zarr store at a URL."""
 
     @classmethod
     def at(cls, url: Location, *, read_only: bool = False) -> Self:
-        """Return the store at a URL, with the options in force. Raises as `connect`."""
+        """Return the store at a URL, with the options in force; raise as `connect`."""
         connect(url)
         options = options_in_force()
         return cast(Self, cls.from_url(os.fspath(url), storage_options=options, read_only=read_only))
 
     @property
     def url(self) -> str:
-        """The URL, without credentials."""
+        """URL without credentials."""
         return redacted(str(self.fs.unstrip_protocol(self.path)))
 
     async def get(self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None) -> Buffer | None:
-        """Return what an object holds. Raises OSError as `refuse_codecs`."""
+        """Return the contents of an object; raise OSError as `refuse_codecs`."""
         with reaching(self.url):
             found = await super().get(key, prototype, byte_range)
         return _checked(found, f"{self.url}/{key}")
@@ -125,15 +125,15 @@ ROOT = "zarr.json"
 
 
 class HeldBackStore(CheckedObjects):
-    """A zarr store whose root metadata are kept in memory until `publish`: until then nothing loads from it.
+    """Zarr store whose root metadata are kept in memory until `publish`, so that it cannot be loaded before.
 
-    They travel with it to other processes.
+    They are pickled with it.
     """
 
     root: bytes | None = None
 
     def publish(self) -> None:
-        """Write the root metadata: the store appears with all that it holds."""
+        """Write the root metadata, which make the store and its contents visible."""
         assert self.root is not None
         sync(super().set(ROOT, default_buffer_prototype().buffer.from_bytes(self.root)))
 
@@ -150,11 +150,11 @@ class HeldBackStore(CheckedObjects):
 
 
 def store_at(location: Location, *, read_only: bool = False) -> CheckedFolder | CheckedObjects:
-    """Return the zarr store at a path or URL. Raises as `connect`, and errors of the object store."""
+    """Return the zarr store at a path or URL; raise as `connect`, and errors of the object store."""
     local = local_path(location)
     if local is not None:
         return CheckedFolder(local, read_only=read_only)
-    if read_only:  # zarr asks several questions at once, and leaves some pending if one fails
+    if read_only:  # zarr sends several requests at once, and leaves some pending if one fails
         Folder(location).holds(ROOT)
     return CheckedObjects.at(location, read_only=read_only)
 
@@ -162,8 +162,8 @@ def store_at(location: Location, *, read_only: bool = False) -> CheckedFolder | 
 def open_node(location: Location, *, zarr_format: Literal[3] | None = None) -> zarr.Array[Any] | zarr.Group:
     """Return the zarr array or group at a path or URL.
 
-    Raises OSError that names the file for damaged metadata and as `refuse_codecs` and `refuse_irregular`, what zarr
-    raises if there is none, and as `store_at`.
+    Raises OSError, which names the file, for damaged metadata and as `refuse_codecs` and `refuse_irregular`, errors of
+    zarr if it does not exist, and as `store_at`.
     """
     store = store_at(location, read_only=True)
     with metadata_of(local_path(location) or location):
@@ -171,10 +171,9 @@ def open_node(location: Location, *, zarr_format: Literal[3] | None = None) -> z
 
 
 def open_array(store: str | Store, path: str = "", *, mode: Literal["r", "r+"] = "r") -> zarr.Array[Any]:
-    """The zarr array at a path in a local folder or in a store. Raises as zarr and as `refuse_codecs` do.
+    """Return the zarr array at a path in a local folder or in a store; raise as zarr and `refuse_codecs`.
 
-    An array that is open for writing writes chunks of fill values too: a reader takes chunks that are not there for
-    missing ones.
+    An array opened for writing also writes chunks of fill values, because readers treat absent chunks as missing.
     """
     place = store_at(store, read_only=mode == "r") if isinstance(store, str) else store
     found = zarr.open_array(place, path=path, mode=mode)
@@ -185,44 +184,44 @@ def open_array(store: str | Store, path: str = "", *, mode: Literal["r", "r+"] =
 
 
 def refuse_codecs(metadata: Mapping[str, Any], where: str) -> None:
-    """Raise OSError for a codec in a metadata document, consolidated or not, that might execute what a file says.
+    """Raise OSError for codecs in metadata, consolidated or not, that might execute code from a file.
 
-    Objects are read as texts, bytes or arrays only.
+    Objects are read as text, bytes or arrays only.
     """
     names = {str(codec.get(key)) for codec in codecs_of(metadata) for key in ("id", "name") if key in codec}
     unknown = sorted(name for name in names if name.removeprefix("numcodecs.") not in CODECS)
     if unknown:
         raise OSError(
-            f"{where} names the codec {unknown[0][:80]!a}, which might execute what the file says. Available: "
+            f"{where} has the codec {unknown[0][:80]!a}, which might execute code from the file. Available: "
             f"{', '.join(sorted(CODECS))}."
         )
     if "|O" in json.dumps(metadata.get("dtype")) and not names & OBJECTS:
-        raise OSError(f"{where} holds objects (dtype |O) without a codec of text. Write it again as numbers or text")
+        raise OSError(f"{where} has objects (dtype |O) without a text codec. Write it again as numbers or text")
     for name, member in _members(metadata):
         if isinstance(member, Mapping):
             refuse_codecs(member, f"{where}: {name}")
 
 
 def _refuse_lengths(document: Any, where: str) -> None:
-    """Raise OSError for an array, chunks or shards in a metadata document that have more entries than any array."""
+    """Raise OSError if an array, chunks or shards in metadata have more entries than any array."""
     for key, value in document.items() if isinstance(document, Mapping) else enumerate(document):
         if key in ("shape", "chunks", "chunk_shape") and isinstance(value, list):
             lengths = [n for n in value if isinstance(n, int)]
             if math.prod(lengths) > MOST_ENTRIES or min(lengths, default=1) < (key == "chunk_shape"):
-                raise OSError(f"{where} has the {key} {str(value)[:80]}, which no array has. Restore it")
+                raise OSError(f"{where} has the invalid {key} {str(value)[:80]}. Restore it")
         elif key != "attributes" and isinstance(value, (Mapping, list)):
             _refuse_lengths(value, where)
 
 
 def _members(metadata: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The documents in consolidated metadata of either format, by their names."""
+    """Yield the documents in consolidated metadata of either format, with their names."""
     for inside in (metadata, metadata.get("consolidated_metadata")):
         members = inside.get("metadata") if isinstance(inside, Mapping) else None
         yield from members.items() if isinstance(members, Mapping) else ()
 
 
 def codecs_of(metadata: Mapping[str, Any], index: bool = True) -> Iterator[Mapping[str, Any]]:
-    """The codecs in the metadata of an array, those in shards with them, and those of the shards' index if asked."""
+    """Yield the codecs in the metadata of an array and of its shards, and of their index if `index`."""
     for key in ("compressor", "filters", "codecs", "index_codecs") if index else ("compressor", "filters", "codecs"):
         found = metadata.get(key)
         for codec in found if is_sequence(found) else [found]:
@@ -235,7 +234,7 @@ def codecs_of(metadata: Mapping[str, Any], index: bool = True) -> Iterator[Mappi
 
 
 def has_checksums(metadata: Mapping[str, Any]) -> bool:
-    """Whether the values of an array are stored with checksums, which are compared when they are decoded."""
+    """Return whether the values of an array have checksums, which are verified when decoded."""
     for codec in codecs_of(metadata, index=False):
         inside = codec.get("configuration") or codec
         name = str(codec.get("id", codec.get("name"))).removeprefix("numcodecs.")
@@ -245,12 +244,10 @@ def has_checksums(metadata: Mapping[str, Any]) -> bool:
 
 
 def refuse_irregular(path: str) -> os.stat_result:
-    """Return the status of a file or folder, links followed. Raises OSError if it is neither."""
+    """Return the status of a file or folder, links followed; raise OSError if it is neither."""
     status = os.stat(path)
     if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
-        raise OSError(
-            f"{path} is no regular file but a pipe, a device or a socket. Put a file in its place, or remove it"
-        )
+        raise OSError(f"{path} must be a regular file, got a pipe, a device or a socket. Replace or remove it")
     return status
 
 
@@ -260,21 +257,21 @@ def _checked(found: Buffer | None, path: str) -> Buffer | None:
             metadata = json.loads(found.to_bytes())
             for part in (metadata, metadata.get("attributes", {}) if isinstance(metadata, Mapping) else {}):
                 if not isinstance(part, Mapping):
-                    raise TypeError(f"metadata and attributes are mappings, got {type(part).__name__}")
+                    raise TypeError(f"metadata and attributes must be mappings, got {type(part).__name__}")
             refuse_codecs(metadata, path)
             _refuse_lengths(metadata, path)
     return found
 
 
 MAIN = "main_array"
-"""Attribute of a group: the name of the array that is meant where one array of the group is wanted."""
+"""Attribute of a group: the name of its main array, which is used if one array is expected."""
 
 
 def data_arrays(group: zarr.Group) -> dict[str, zarr.Array[Any]]:
-    """The arrays of a group that are data by name, coordinates and bounds left out.
+    """Return the data arrays of a group by name, without coordinates and bounds.
 
     It is empty for a saved object, and for a group whose arrays have no named dimensions. A coordinate has the name of
-    its dimension, or is named by the attribute `coordinates` of the group or of another array (the CF conventions).
+    its dimension, or is listed in the attribute `coordinates` of the group or of another array (the CF conventions).
 
     Raises OSError as `refuse_codecs`.
     """
@@ -292,12 +289,12 @@ def data_arrays(group: zarr.Group) -> dict[str, zarr.Array[Any]]:
 
 
 def all_arrays(group: zarr.Group) -> dict[str, zarr.Array[Any]]:
-    """Return the arrays of a group and of the groups in it by their paths in it."""
+    """Return the arrays of a group and its subgroups by their paths."""
     return {name: member for name, member in group.members(max_depth=None) if isinstance(member, zarr.Array)}
 
 
 def dimensions(array: zarr.Array[Any]) -> tuple[str, ...] | None:
-    """The names of an array's dimensions, None where they have none."""
+    """Return the names of an array's dimensions, or None if it has no names."""
     names = getattr(array.metadata, "dimension_names", None) or array.attrs.get("_ARRAY_DIMENSIONS")
     if names is None:
         return () if not array.shape else None
@@ -306,16 +303,16 @@ def dimensions(array: zarr.Array[Any]) -> tuple[str, ...] | None:
 
 
 def main_name(group: zarr.Group) -> str | None:
-    """Return the name of the main array of a group; None if it names none. Raises OSError if it is no member's name."""
+    """Return the name of the main array of a group, or None; raise OSError if it is not a member."""
     name = group.attrs.get(MAIN)
     if name is None or (isinstance(name, str) and "/" not in name):
         return name
     where = array_name(group) or "the zarr group"
-    raise OSError(f"{MAIN} of {where} must be the name of one of its arrays, got {str(name)[:80]!a}. Mend it")
+    raise OSError(f"{MAIN} of {where} must be the name of one of its arrays, got {str(name)[:80]!a}. Correct it")
 
 
 def main_array(group: zarr.Group) -> zarr.Array[Any] | None:
-    """The array that is meant by the group: the one that it names, or its only array of data; None for others."""
+    """Return the main array of a group, or its only data array; None for other groups."""
     name = main_name(group)
     if name is not None and isinstance(group.get(name), zarr.Array):
         return group[name]  # type: ignore[return-value]
@@ -324,15 +321,13 @@ def main_array(group: zarr.Group) -> zarr.Array[Any] | None:
 
 
 def open_existing(location: Location, what: str, zarr_format: Literal[3] | None = None) -> zarr.Array[Any] | zarr.Group:
-    """Return the zarr array or group at a path or URL, where something is expected that is named by `what`.
+    """Return the zarr array or group at a path or URL; `what` names it in errors.
 
-    Raises FileNotFoundError if there is none, ValueError for a file, and as `open_node`.
+    Raises FileNotFoundError if it does not exist, ValueError for a file, and as `open_node`.
     """
     text, path = os.fspath(location), local_path(location)
     if path is not None and path.is_file():
-        raise ValueError(
-            f"{text} is a file, and a {what} is expected: help(daskspectral.guides.fitting) shows how to make one of it"
-        )
+        raise ValueError(f"{text} must be a {what}, got a file. Convert it: see help(daskspectral.guides.fitting)")
     try:
         return open_node(text, zarr_format=zarr_format)
     except (FileNotFoundError, KeyError):
@@ -342,9 +337,9 @@ def open_existing(location: Location, what: str, zarr_format: Literal[3] | None 
 
 
 def open_zarr(location: Location) -> zarr.Array[Any]:
-    """Open the zarr array at a path or URL for reading, or the main array of the group there.
+    """Return the zarr array at a path or URL, or the main array of the group there, for reading.
 
-    Raises FileNotFoundError if there is none, ValueError for a group without a main array (naming its arrays) or
+    Raises FileNotFoundError if it does not exist, ValueError for a group without a main array (naming its arrays) or
     another file, and OSError for damaged metadata.
     """
     node = open_existing(location, "zarr array")
@@ -356,14 +351,14 @@ def open_zarr(location: Location) -> zarr.Array[Any]:
 
 
 def refuse_group(group: zarr.Group, name: str) -> NoReturn:
-    """Raise ValueError for a group where an array is wanted; the message names its arrays as group.zarr/name."""
+    """Raise ValueError, which names its arrays, for a group in place of an array."""
     with metadata_of(name):
         names = sorted(f"{name.rstrip('/')}/{key}" for key in all_arrays(group))
-    raise ValueError(f"{name} is a zarr group, and the path of an array is expected. Available: {names[:20]}")
+    raise ValueError(f"{name} must be the path of an array, got a zarr group. Available: {names[:20]}")
 
 
 def array_name(node: zarr.Array[Any] | zarr.Group) -> str:
-    """The path or URL of an open array or group; empty where it has none."""
+    """Return the path or URL of an open array or group; empty if it has none."""
     store = node.store
     if isinstance(store, LocalStore):
         root = str(store.root)

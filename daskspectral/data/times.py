@@ -1,4 +1,4 @@
-"""Times of rows: the step between them, which rows are a lag apart in time, and lags that are given in time."""
+"""Times of rows: the step between them, pairs of rows a lag apart in time, and lags in time."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from daskspectral.moments.autocovariance import Series
 
 Array = NDArray[Any]
 TICK = np.timedelta64(1, "us")
-CALENDAR = 28 * np.timedelta64(1, "D") / TICK  # steps from here on are counted in calendar months
-MULTIPLE = 0.01  # of a step, by which a lag in time may miss a whole number of steps
-ON_GRID = 0.1  # of the shortest difference, by which others may miss a multiple of it on a grid
-RARE = 0.05  # of the differences: one that is shorter than the step by chance
+CALENDAR = 28 * np.timedelta64(1, "D") / TICK  # longer steps are in calendar months
+MULTIPLE = 0.01  # tolerance, in steps, of a lag in time to be a whole number of steps
+ON_GRID = 0.1  # tolerance, in shortest differences, of others to be multiples on a grid
+RARE = 0.05  # share of differences shorter than the step by chance
 
 
 def are_times(values: Array) -> bool:
-    """Return whether values are times, of numpy or of a calendar (cftime)."""
+    """Return whether values are times of numpy or of a calendar (cftime)."""
     of_calendar = values.dtype.kind == "O" and bool(values.size) and hasattr(values.flat[0], "calendar")
     return values.dtype.kind == "M" or of_calendar
 
@@ -38,8 +38,8 @@ def are_dates(values: Array) -> bool:
 class RowTimes:
     """Times (T,) along one dimension of rows, which are `before` x T x `behind`, the last fastest.
 
-    `label` is the name of the coordinate. `ticks` are the times as numbers, microseconds for those of a clock. Without
-    `values`, the rows have several dimensions, named by `label`, and none of them is known to be the time.
+    `label` is the name of the coordinate. `ticks` are the times as numbers, microseconds if they are of a clock.
+    Without `values`, the rows have several dimensions, named by `label`, none of which is known to be the time.
     """
 
     label: str
@@ -50,9 +50,9 @@ class RowTimes:
 
     @classmethod
     def of(cls, index: Any, label: str, before: int = 1, behind: int = 1) -> Self | None:
-        """Return the times of an index of pandas, those of a zone in UTC; None for text and other labels.
+        """Return the times of a pandas index, time zones converted to UTC; None for text and other labels.
 
-        Of several levels the one that holds times, or is named time, counts.
+        Of several levels it is the one of times, or with the name time.
         """
         if getattr(index, "nlevels", 1) > 1:
             return cls._of_levels(index, before, behind)
@@ -64,28 +64,28 @@ class RowTimes:
 
     @classmethod
     def _of_levels(cls, index: Any, before: int, behind: int) -> Self:
-        """Return the times of an index of several levels, whose other levels are several trajectories."""
+        """Return the times of an index of several levels, whose other levels are trajectories."""
         levels = range(index.nlevels)
         names = [str(index.names[i] or f"level_{i}") for i in levels]
         found = {i: cls.of(index.get_level_values(i), names[i], before, behind) for i in levels}
-        timed = {i: own for i, own in found.items() if own is not None and (own.of_clock or names[i] == "time")}
+        timed = {i: one for i, one in found.items() if one is not None and (one.of_clock or names[i] == "time")}
         if len(timed) != 1:
             return cls(", ".join(names))
-        ((level, own),) = timed.items()
+        ((level, times),) = timed.items()
         others = index.droplevel(level).factorize()[0]
-        if own.values is None or own.ticks is None or not len(others):
-            return own
-        inner = int(np.argmax(np.append(own.ticks[1:] != own.ticks[:-1], True))) + 1
-        outer = own.ticks[::inner]
+        if times.values is None or times.ticks is None or not len(others):
+            return times
+        inner = int(np.argmax(np.append(times.ticks[1:] != times.ticks[:-1], True))) + 1
+        outer = times.ticks[::inner]
         length = int(np.argmax(np.append(outer[1:] == outer[0], True))) + 1
         copies, left = divmod(len(others), length * inner)
         if left:
-            return own
-        ticks, others = own.ticks.reshape(copies, length, inner), others.reshape(copies, length, inner)
+            return times
+        ticks, others = times.ticks.reshape(copies, length, inner), others.reshape(copies, length, inner)
         if not (np.all(ticks == ticks[:1, :, :1]) and np.all(others == others[:, :1])):
-            return own
-        values = own.values.reshape(copies, length, inner)[0, :, 0]
-        return cls(own.label, values, ticks[0, :, 0], before * copies, inner * behind)
+            return times
+        values = times.values.reshape(copies, length, inner)[0, :, 0]
+        return cls(times.label, values, ticks[0, :, 0], before * copies, inner * behind)
 
     def series_of(self, count: int) -> Series:
         """Return the order of rows in time, `count` of them along that dimension."""
@@ -93,12 +93,12 @@ class RowTimes:
 
     @property
     def of_clock(self) -> bool:
-        """Whether these are times of a clock or calendar, rather than numbers."""
+        """Whether these are times of a clock or calendar rather than numbers."""
         return self.values is not None and self.values.dtype.kind not in "fiu"
 
     @cached_property
     def months(self) -> Array | None:
-        """The times in calendar months, with fractions; None for numbers and durations."""
+        """Times in calendar months, with fractions; None for numbers and durations."""
         values = self.values
         if values is None or not are_dates(values):
             return None
@@ -115,25 +115,25 @@ class RowTimes:
         return np.array(found)
 
     def checked(self, what: str) -> Array:
-        """Return the ticks, relative to the first. Raises ValueError unless times increase from row to row."""
+        """Return the ticks, relative to the first; raise ValueError unless times increase."""
         if self.values is None or self.ticks is None:
-            raise ValueError(f"{what} has rows along {self.label}, and none is known as the time. Name it 'time'")
+            raise ValueError(f"{what} has rows along {self.label}, none of which is the time. Name one 'time'")
         missing = np.isnat(self.values) if self.values.dtype.kind in "mM" else ~np.isfinite(self.ticks.astype(float))
         if missing.any():
-            raise ValueError(f"{what} has no time in row {int(missing.argmax())}: {self.label!r} is missing there")
+            raise ValueError(f"{what} must have times, but {self.label!r} is missing in row {int(missing.argmax())}")
         ticks = np.asarray(self.ticks - self.ticks[:1], dtype=float)
         wrong = np.flatnonzero(np.diff(ticks) <= 0)
         if len(wrong):
             row = int(wrong[0]) + 1
             raise ValueError(
-                f"the times {self.label!r} of {what} must increase from row to row, and row {row} has "
-                f"{self.values[row]} after {self.values[row - 1]}. Sort them, or give a list of trajectories"
+                f"the times {self.label!r} of {what} must increase, but row {row} has "
+                f"{self.values[row]} after {self.values[row - 1]}. Sort them, or pass a list of trajectories"
             )
         return ticks
 
 
 def _ticks(values: Array) -> Array:
-    """Return times or durations as whole microseconds, or nanoseconds of a unit as fine (as floats)."""
+    """Return times or durations as whole microseconds, or nanoseconds for finer units (as floats)."""
     if values.dtype.kind in "mM":
         kind = values.dtype.kind
         if np.datetime_data(values.dtype)[0] in ("ns", "ps", "fs", "as"):
@@ -174,10 +174,12 @@ class Clock:
     def of(cls, times: Sequence[RowTimes], names: Sequence[str]) -> Self:
         """Return the clock of these trajectories.
 
-        Raises ValueError for times that do not increase, and for trajectories with times of several kinds.
+        Raises ValueError for times that do not increase, and for trajectories with times of several types.
         """
         if len({t.of_clock for t in times}) > 1:
-            raise ValueError(f"{names[0]} and the other trajectories have times of several kinds, numbers and dates")
+            raise ValueError(
+                f"{names[0]} and the other trajectories must have times of one type, got numbers and dates"
+            )
         found, of_clock = [t.checked(name) for t, name in zip(times, names, strict=True)], times[0].of_clock
         ticks, months = _step(found), [t.months for t in times]
         if of_clock and ticks >= CALENDAR and all(m is not None for m in months):
@@ -191,14 +193,14 @@ class Clock:
         )
 
     def gap(self, i: int) -> int | None:
-        """Return the first row of a trajectory that does not follow the one before it by one step; None for none."""
+        """Return the first row of a trajectory that is not one step after the previous one; else None."""
         first = self.segments(i)[0][1]
         return first if first < len(self.times[i]) else None
 
     def pairs(self, i: int, shifts: Mapping[str, int]) -> dict[str, Array]:
-        """Return the times of trajectory i that have a time so many steps later for all shifts: numbers by view.
+        """Return the numbers of the rows, by view, of the times of trajectory i that have a time after all shifts.
 
-        A time is so many steps later if it is the nearest to that, and within half a step.
+        The time after a shift is the nearest one, if it is within half a step.
         """
         times = self.times[i]
         found, there = {"x": np.arange(len(times))}, np.ones(len(times), bool)
@@ -212,24 +214,24 @@ class Clock:
         return {view: numbers[there] for view, numbers in found.items()}
 
     def segments(self, i: int) -> list[tuple[int, int]]:
-        """Return the spans of rows of trajectory i that follow each other by one step."""
+        """Return the spans of rows of trajectory i without gaps."""
         breaks = np.flatnonzero(np.abs(np.diff(self.times[i]) / self.step - 1) >= 0.5) + 1
         return list(pairwise([0, *breaks.tolist(), len(self.times[i])]))
 
     def steps(self, lag: str) -> int:
-        """Return the number of steps in a lag in time. Raises ValueError unless it is a whole number of them."""
-        from daskspectral.operators.lags import time_parts  # with it comes scipy, which reading does without
+        """Return a lag in time as a number of steps; raise ValueError if it is not whole."""
+        from daskspectral.operators.lags import time_parts  # imports scipy, which reading does not need
 
         count, unit = time_parts(lag)
         if not self.of_clock:
-            raise ValueError(f"the lag is {lag!r}, and the times of X are numbers without a unit: give it in rows")
+            raise ValueError(f"lag={lag!r} requires times with a unit, but those of X are numbers: pass it in rows")
         if unit in "YM":
             step = self.step if self.in_months else np.nan
             ratio = count * (12 if unit == "Y" else 1) / step
         else:
             ratio = np.timedelta64(count, unit) / TICK / self.ticks  # type: ignore[call-overload]
         if not ratio > 0.5 or abs(ratio - round(ratio)) > MULTIPLE:
-            raise ValueError(f"the lag must be a whole number of steps; it is {lag!r}, and rows are {self} apart")
+            raise ValueError(f"lag must be a whole number of steps of {self}, got {lag!r}")
         return round(ratio)
 
 
@@ -245,7 +247,7 @@ def _step(times: Sequence[Array]) -> float:
 
 
 def _shown(ticks: float) -> str:
-    """Return a number of microseconds in the largest unit of which it is one or more."""
+    """Return microseconds as text in the largest unit that fits."""
     for unit in ("D", "h", "m", "s", "ms", "us"):
         size = ticks / (np.timedelta64(1, unit) / TICK)
         if size >= 1:
@@ -254,7 +256,7 @@ def _shown(ticks: float) -> str:
 
 
 def runs(numbers: Mapping[str, Array]) -> list[Array]:
-    """Return the borders (R + 1,) of runs in which all numbers of rows increase by one, and the starts by view."""
+    """Return the borders (R + 1,) of runs in which all row numbers increase by one, and their starts by view."""
     count = len(numbers["x"])
     breaks = np.zeros(max(count - 1, 0), bool)
     for found in numbers.values():

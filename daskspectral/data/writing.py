@@ -1,4 +1,4 @@
-"""Files, arrays, groups and datasets of our own that appear whole or not at all."""
+"""Atomic output of files, arrays, groups and datasets."""
 
 from __future__ import annotations
 
@@ -46,19 +46,19 @@ def create_array(
     attributes: Mapping[str, Any] | None = None,
     overwrite: bool = False,
 ) -> Iterator[zarr.Array[Any]]:
-    """Create a zarr v3 array that takes its place at `path` when the block ends without an error.
+    """Yield a new zarr v3 array, which appears at `path` when the block ends without an error.
 
-    The array that is yielded lies at a hidden staging path beside `path` and is of no use after the block:
-    open `path` again to read it. One file holds `chunk_rows` rows (default: 16 to 32 MB) and all columns; large
-    files are shards of inner chunks of up to 1 MB, so that a reader of some rows needs little memory. Chunks are
-    compressed by zstd and end in a crc32c checksum; floating and complex arrays have the fill value NaN, and
-    chunks that equal it are written too. After an error nothing is left and an existing target is untouched.
-    At a URL such as s3://bucket/x.zarr, chunks are written in place, and last the metadata without which nothing loads;
-    a store that is replaced there goes when the writing begins. What a killed run left is replaced by the next.
+    The array that is yielded is at a hidden staging path next to `path` and must not be used after the block: open
+    `path` again to read it. One file contains `chunk_rows` rows (default: 16 to 32 MB) and all columns; large files are
+    shards of inner chunks of up to 1 MB, so that reading some rows requires little memory. Chunks are compressed by
+    zstd and end in a crc32c checksum; floating and complex arrays have the fill value NaN, and chunks that equal it are
+    written too. After an error the output is deleted and an existing target is unchanged. At a URL such as
+    s3://bucket/x.zarr, chunks are written in place, and last the metadata, without which they cannot be loaded; a store
+    that is replaced there is deleted when writing starts. The remains of a killed run are replaced by the next run.
 
-    Raises FileExistsError for a path that exists, unless `overwrite` and it is a zarr store, FileNotFoundError or
-    PermissionError for a directory or bucket that is missing or cannot be written, ValueError for chunk_rows < 1, and
-    OSError that names `path` where the disk is full, or where another run is writing to it.
+    Raises FileExistsError if `path` exists, unless it is a zarr store and `overwrite`, FileNotFoundError or
+    PermissionError for a directory or bucket that is missing or not writable, ValueError for chunk_rows < 1, and
+    OSError, which names `path`, if the disk is full or another run is writing to it.
     """
     kind, lengths = np.dtype(dtype), tuple(int(length) for length in shape)
     rows = default_chunk_rows(lengths, kind) if chunk_rows is None else check_integer("chunk_rows", chunk_rows)
@@ -75,7 +75,7 @@ def _new_array(
 ) -> zarr.Array[Any]:
     """Create an array of chunks of `inner` entries along its first dimensions, in files of `outer` entries.
 
-    Chunks hold all entries of other dimensions. They are compressed by zstd, end in a checksum, and are all written.
+    Chunks contain all entries of other dimensions. They are compressed by zstd, end in a checksum, and are all written.
     """
     import zarr
     from zarr.codecs import Crc32cCodec, ZstdCodec
@@ -97,17 +97,16 @@ def _new_array(
 
 @contextmanager
 def create_group(path: Location, *, overwrite: bool = False) -> Iterator[zarr.Group]:
-    """Create a zarr v3 group that takes its place at `path`, with its contents, when the block ends without an error.
+    """Yield a new zarr v3 group, which appears at `path` when the block ends without an error.
 
-    Its metadata are then consolidated: zarr and xarray read them in one request.
-
-    Raises OSError where `path` cannot be written, as `create_array` does.
+    Its metadata are then consolidated: zarr and xarray read them in one request. Raises OSError if `path` cannot be
+    written, as `create_array`.
     """
     import zarr
 
     build = partial(zarr.create_group, attributes=attributes_in_force())
     with _staged(path, overwrite, build) as group, warnings.catch_warnings():
-        # consolidated metadata and text are not in the specification of v3 yet; zarr and xarray read both silently
+        # consolidated metadata and text are not yet in the specification of v3; zarr and xarray read both
         warnings.filterwarnings("ignore", category=UserWarning, module="zarr")
         warnings.filterwarnings("ignore", message="Consolidated metadata is currently not part")
         yield group
@@ -115,7 +114,7 @@ def create_group(path: Location, *, overwrite: bool = False) -> Iterator[zarr.Gr
 
 
 def write_file(path: Location, data: bytes) -> None:
-    """Write a file at a path or URL; it appears whole or not at all. Raises OSError if the disk is full."""
+    """Write a file at a path or URL atomically; raise OSError if the disk is full."""
     target = local_path(path)
     if target is None:
         files, root = connect(path)
@@ -134,10 +133,10 @@ def write_file(path: Location, data: bytes) -> None:
 
 
 def refuse_existing(path: Location, overwrite: bool) -> None:
-    """Raise an error for an output path that cannot be written, before the work is done whose result goes there.
+    """Raise an error for an output path that cannot be written, before its result is computed.
 
-    Raises FileExistsError if something is there (with `overwrite`: if it is not a zarr store), and OSError as
-    `Folder.refuse_unwritable`. What a run that was killed left at a URL is not in the way.
+    Raises FileExistsError if it exists (with `overwrite`: if it is not a zarr store), and OSError as
+    `Folder.refuse_unwritable`. The remains of a killed run at a URL are ignored.
     """
     folder = folder_at(path)
     if folder.path is not None:
@@ -146,7 +145,7 @@ def refuse_existing(path: Location, overwrite: bool) -> None:
         if folder.is_store:
             if not overwrite:
                 raise FileExistsError(
-                    f"{os.fspath(path)} exists (a zarr store): choose another path, or replace it with "
+                    f"{os.fspath(path)} exists: choose another path, or replace the zarr store by "
                     "overwrite=True (--overwrite in the shell)."
                 )
         elif folder.path is not None or not folder.holds(LOCK):
@@ -156,13 +155,13 @@ def refuse_existing(path: Location, overwrite: bool) -> None:
 
 
 def default_chunk_rows(shape: Sequence[int], dtype: npt.DTypeLike, most: int = _CHUNK_BYTES) -> int:
-    """Return the number of rows, a power of two, that fill 16 to 32 MB, or `most` bytes (1 where a row is longer)."""
+    """Return the number of rows, a power of two, of 16 to 32 MB, or `most` bytes (at least 1 row)."""
     row_bytes = max(1, math.prod(shape[1:]) * np.dtype(dtype).itemsize)
     return 1 << max(0, (most // row_bytes).bit_length() - 1)
 
 
 def _inner_rows(shape: Sequence[int], dtype: np.dtype[Any], rows: int) -> int:
-    """Return the rows of a chunk in files of so many rows: all of them, or a divisor of about 1 MB."""
+    """Return the rows of a chunk in files of `rows` rows: all, or a divisor of about 1 MB."""
     pieces = math.ceil(rows / default_chunk_rows(shape, dtype, _INNER_BYTES))
     return next((rows // k for k in range(pieces, 4 * pieces) if rows % k == 0), rows) if pieces > 2 else rows
 
@@ -170,7 +169,10 @@ def _inner_rows(shape: Sequence[int], dtype: np.dtype[Any], rows: int) -> int:
 def progress_bar(
     rows: int | None, description: str, progress: bool | None, *, unit: str = "rows", leave: bool = True
 ) -> Any:
-    """A tqdm bar over rows, or other units, on stderr, shown after 1.5 s; `progress` None: only on a terminal."""
+    """Return a tqdm bar over rows or other units on stderr, shown after 1.5 s.
+
+    `progress` None: only on a terminal.
+    """
     return tqdm(
         total=rows,
         desc=printable(description),
@@ -185,10 +187,10 @@ def progress_bar(
 
 @contextmanager
 def _staged(path: Location, overwrite: bool, build: Callable[[Any], Node]) -> Iterator[Node]:
-    """Yield what `build` makes in a store, which takes its place at `path` when the block ends without an error.
+    """Yield the result of `build` in a store, which appears at `path` when the block ends without an error.
 
-    On a disk it is written next to its place, and renamed; at a URL in place, the root metadata last. What is replaced
-    is moved aside, or deleted at a URL, and what runs left that were killed is deleted.
+    On a disk it is written next to its target, and renamed; at a URL in place, the root metadata last. A store that is
+    replaced is moved aside, or deleted at a URL, and remains of killed runs are deleted.
     """
     refuse_existing(path, overwrite)
     target = local_path(path)
@@ -201,7 +203,7 @@ def _staged(path: Location, overwrite: bool, build: Callable[[Any], Node]) -> It
         shutil.rmtree(staging, ignore_errors=True)
         try:
             yield build(staging)
-            refuse_existing(path, overwrite)  # somebody else may have put something there meanwhile
+            refuse_existing(path, overwrite)  # another process may have written there in the meantime
             if target.exists():
                 shutil.copymode(target, staging)
                 shutil.rmtree(aside, ignore_errors=True)
@@ -238,7 +240,7 @@ def _in_place(path: Location, build: Callable[[Any], Node]) -> Iterator[Node]:
 
 
 def _discard(delete: Callable[[], None], is_left: Callable[[], bool]) -> None:
-    """Delete what was written; a write that was under way during an interrupt can make files again."""
+    """Delete the output; a write in progress during an interrupt may create files again."""
     for _ in range(20):
         with suppress(OSError):
             delete()
@@ -252,9 +254,9 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """The sizes of the rows' dimensions, and chunks of them that are ranges of rows in their order.
+    """Sizes of the dimensions of the rows, and chunks of them that are ranges of rows in order.
 
-    Chunks hold `step` entries of the dimension `axis`, one of those before, and all entries of those behind.
+    Chunks contain `step` entries of the dimension `axis`, one entry of those before, and all entries of those after it.
     """
 
     sizes: tuple[int, ...]
@@ -263,7 +265,7 @@ class Grid:
 
     @classmethod
     def of(cls, sizes: Sequence[int], rows: int, unit: int = 1) -> Grid:
-        """Chunks of about `rows` rows, along the first dimension in multiples of `unit` entries."""
+        """Return chunks of about `rows` rows, along the first dimension in multiples of `unit` entries."""
         last = len(sizes) - 1
         axis = next((a for a in range(last) if rows >= math.prod(sizes[a + 1 :])), last)
         multiple = unit if axis == 0 else 1
@@ -272,17 +274,17 @@ class Grid:
 
     @property
     def chunk(self) -> tuple[int, ...]:
-        """The entries of each dimension that a chunk holds."""
+        """Number of entries of each dimension in a chunk."""
         return (*(1 for _ in range(self.axis)), self.step, *self.sizes[self.axis + 1 :])
 
     @property
     def behind(self) -> int:
-        """The rows of one entry of the dimension of which chunks hold some."""
+        """Number of rows of one entry of the dimension that is split."""
         return math.prod(self.sizes[self.axis + 1 :])
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
-        """The rows of each chunk."""
+        """Ranges of rows of the chunks."""
         whole, n = self.sizes[self.axis] * self.behind, math.prod(self.sizes)
         cuts = [first + start for first in range(0, n, whole) for start in range(0, whole, self.step * self.behind)]
         return list(pairwise([*cuts, n]))
@@ -290,7 +292,7 @@ class Grid:
 
 @dataclass(frozen=True, eq=False)
 class GridTarget:
-    """The main array of a group as an array of rows (n, width) that tasks write to, each its own chunks."""
+    """Main array of a group as an array of rows (n, width), of which each task writes separate chunks."""
 
     store: Any  # a path, or a picklable zarr store
     name: str
@@ -320,11 +322,11 @@ def create_dataset(
     attributes: Mapping[str, Any],
     overwrite: bool = False,
 ) -> Iterator[GridTarget]:
-    """Create a zarr v3 group of an array `name` and the coordinates of `template`.
+    """Yield a new zarr v3 group of an array `name` and the coordinates of `template`.
 
-    It takes its place at `path` when the block ends without an error, as `create_array` does, and raises as that does.
-    The array has the dimensions `dims`, of which the first are those of the `grid`; `attributes` are the array's, and
-    those of the template are the group's. Every chunk is written and ends in a checksum.
+    It appears at `path` when the block ends without an error, and raises, as `create_array`. The array has the
+    dimensions `dims`, the first of which are those of the `grid`; `attributes` are those of the array, and the
+    attributes of the template are those of the group. Every chunk is written and ends in a checksum.
     """
     from zarr.storage import LocalStore
 
@@ -346,16 +348,16 @@ def create_dataset(
 
 
 def _storable(template: xr.Dataset) -> xr.Dataset:
-    """The coordinates as files hold them: an index of several levels as its levels, categories and text as text.
+    """Return the coordinates in stored form: multiple levels separately, categories and text as text.
 
-    Raises ValueError for a coordinate of a type that files do not hold.
+    Raises ValueError for a coordinate of another type.
     """
     for name, coordinate in template.coords.items():
         kind = coordinate.dtype
         if isinstance(kind, np.dtype):
             continue
         if not str(kind).startswith("category"):
-            raise ValueError(f"files do not hold the coordinate {name!r} of dtype {kind}. Give X.drop_vars({name!r})")
+            raise ValueError(f"the coordinate {name!r} of dtype {kind} cannot be stored. Pass X.drop_vars({name!r})")
         values = np.asarray(coordinate.values, dtype=object)
         template = template.assign_coords({name: (coordinate.dims, values, coordinate.attrs)})
     levels = [name for name, index in template.indexes.items() if index.nlevels > 1]
@@ -369,7 +371,7 @@ def _storable(template: xr.Dataset) -> xr.Dataset:
 
 
 def refuse_input(out: Location, *inputs: Location | None) -> None:
-    """Raise ValueError where writing `out` would destroy one of the inputs: it is one of them, or holds one."""
+    """Raise ValueError if writing `out` would overwrite an input: it is one, or contains one."""
 
     def place(location: Location) -> str:
         path = local_path(location)
@@ -378,5 +380,5 @@ def refuse_input(out: Location, *inputs: Location | None) -> None:
     for location in inputs:
         if location is not None and f"{place(location)}/".startswith(f"{place(out)}/"):
             raise ValueError(
-                f"the output {os.fspath(out)} would replace the input {os.fspath(location)}; choose another path"
+                f"the output {os.fspath(out)} would overwrite the input {os.fspath(location)}: choose another path"
             )

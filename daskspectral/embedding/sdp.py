@@ -50,7 +50,7 @@ class SDPEmbedding(Transformer):
 
     B = E Eᵀ maximises Tr(Abar B) over positive semidefinite matrices B with diag(B) ≤ d, where Abar is the kernel
     exp(-r² / bandwidth²), normalised by its sums and without its first eigenvector (1.2). The lengths of the rows of
-    E are bounded, so that no coordinate localises on a few outliers; the rank of B, a few, is the dimension.
+    E are bounded, so that no coordinate localizes on a few outliers; the rank of B, a few, is the dimension.
 
     Parameters
     ----------

@@ -237,7 +237,7 @@ class Run:
                 if reader.lazy:
                     parts += [name, blocks.add(graph, name, start, stop)]
                 else:
-                    parts += [name, reader if scheduler.shares_memory else reader.localise(start, stop)]
+                    parts += [name, reader if scheduler.shares_memory else reader.localize(start, stop)]
             graph[tasks, i] = (function, f"shared-{token}-graph", f"state-{token}-graph", start, stop, *parts)
         return graph
 

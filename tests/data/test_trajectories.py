@@ -39,7 +39,7 @@ def read(source: Source) -> dict[str, Array]:
     batches: list[dict[str, Array]] = []
     for start in range(0, source.n, 9):
         stop = min(start + 9, source.n)
-        readers = pickle.loads(pickle.dumps({k: r.localise(start, stop) for k, r in source.readers.items()}))
+        readers = pickle.loads(pickle.dumps({k: r.localize(start, stop) for k, r in source.readers.items()}))
         batches += Batches(readers, Reading(source.preparations), start, stop, source.edges)
     return {name: np.concatenate([b[name] for b in batches]) for name in batches[0]}
 
@@ -73,7 +73,7 @@ def test_joined_rows_and_copies_of_some_of_them(spans: list[tuple[int, int]], da
     assert joined.shape == whole.shape
     start = data.draw(st.integers(0, len(whole) - 1))
     stop = data.draw(st.integers(start + 1, len(whole)))
-    copy = pickle.loads(pickle.dumps(joined.localise(start, stop)))
+    copy = pickle.loads(pickle.dumps(joined.localize(start, stop)))
     for reader in (joined, copy):
         np.testing.assert_array_equal(reader.read(start, stop), whole[start:stop])
     assert sum(part.array.size for part in copy.parts) == stop - start

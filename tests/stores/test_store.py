@@ -73,7 +73,7 @@ def test_a_saved_model_is_a_plain_group_for_xarray(tmp_path: Path) -> None:
     assert tree["moments_/arrays/gram"].dims == ("function", "function_2")
     assert [*found.attrs] == ["daskspectral"]
     assert not any(array.attrs for node in tree.subtree for array in node.data_vars.values())
-    with pytest.raises(ValueError, match="is a zarr group"):  # it is no data
+    with pytest.raises(ValueError, match=r"m\.zarr"):  # it is no data
         small_model().fit(str(tmp_path / "m.zarr"))
 
 
