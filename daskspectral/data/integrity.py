@@ -150,7 +150,7 @@ def check_chunks(reader: Reader, files: Files | None) -> None:
     else:
         return
     raise OSError(
-        f"{reader.name} is incomplete: {missing} of {total} chunks are missing or empty, such as {name}. "
+        f"{reader.name} is incomplete: {name} is missing or empty, {missing} of {total} chunks in total. "
         f"Restore them, or {FILL_MEANT}"
     )
 

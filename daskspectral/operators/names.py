@@ -32,9 +32,9 @@ def parse(text: str, **options: Any) -> Operator:
     Parameters
     ----------
     text : str
-        Name: laplacian, covariance, schroedinger, anisotropic[:factored], tangent, differential[:solver],
-        partial:axis[:solver], generator[:reversible], transfer[:lag[:solver]], cross[:center], crosscovariance or
-        augmentation.
+        Operator to decompose: laplacian, covariance, schroedinger, anisotropic[:factored], tangent,
+        differential[:solver], partial:axis[:solver], generator[:reversible], transfer[:lag[:solver]], cross[:center],
+        crosscovariance, augmentation.
     **options
         Options; None is the same as not given. `manifold` (a Manifold) and `density` of laplacian, `lag` of
         transfer, `diffusion` (a number) of generator, `coefficients` of differential (texts for

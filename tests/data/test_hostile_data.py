@@ -231,7 +231,7 @@ def test_hdf5_reads_no_external_values(name: str, tmp_path: Path) -> None:
     with h5py.File(tmp_path / "hostile.nc", "w") as file:
         file["values"] = X
         ELSEWHERE[name](file, str(tmp_path / "private.h5"))
-    with pytest.raises(OSError, match=r"hostile\.nc takes values from"):
+    with pytest.raises(OSError, match=r"hostile\.nc"):
         open_labelled(tmp_path / "hostile.nc", "X")  # nothing is read: HDF5 would not return
 
 
@@ -292,5 +292,5 @@ def test_a_url_names_one_store(way: str, tmp_path: Path, monkeypatch: pytest.Mon
     (tmp_path / "references.json").write_text(json.dumps({"version": 1, "refs": references}))
     for chain in CHAINS:
         url = chain.format(path=tmp_path / "references.json")
-        with pytest.raises(ValueError, match=r"chains URLs|protocol|has a user part"):
+        with pytest.raises(ValueError, match=r"::|protocol|user part"):
             OPENED[way](url)

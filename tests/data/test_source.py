@@ -120,7 +120,7 @@ def test_invalid_rows() -> None:
         stopped = batches(source, selected=selected)
         assert list(stopped) == []
         assert stopped.bad is not None
-        assert (stopped.bad.row, stopped.bad.reason) == (row, f"X holds {held}")
+        assert (stopped.bad.row, stopped.bad.reason) == (row, f"X has {held}")
     skipped = batches(source, on_invalid="skip", dropped=LandmarkMatcher(X[[3, 400]]))
     np.testing.assert_array_equal(joined(skipped), np.delete(X, [3, 400, 401, 700], axis=0))
     assert (skipped.count, skipped.skipped) == (N - 4, 3)

@@ -321,7 +321,7 @@ def test_a_dataset_is_of_the_fit_after_its_parameters_change(changed: dict[str, 
 def test_trajectories_of_other_columns_are_refused(method: Any, columns: int) -> None:
     x = ar(500)
     model = koopman(Transfer(1, reversible=True), MonomialBasis(2, 1), n_components=3).fit(np.hstack([x, x**2]))
-    with pytest.raises(ValueError, match=f"has {columns} columns?, and the model was fitted on 2"):
+    with pytest.raises(ValueError, match=f"columns .*got {columns}"):
         method(model, np.hstack([x] * columns))
 
 
