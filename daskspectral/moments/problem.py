@@ -32,7 +32,7 @@ from daskspectral.solve import (
     Whitening,
     resolve_cut,
 )
-from daskspectral.solve.problems import NormConstrained, norm_root
+from daskspectral.solve.problems import norm_root, norm_span
 from daskspectral.solve.system import PRECISION
 from daskspectral.solve.whitening import CUTS, inverse_root, symmetric_part
 from daskspectral.solvers import Solving, Truncated
@@ -116,6 +116,7 @@ class GalerkinProblem:
             cut=self.cut,
             ridge=self.solver.ridge,
             root=self._norm_root,
+            within=self._norm_spans,
             device=self.device,
         )
         if rows is None or self.c is None:
@@ -149,6 +150,9 @@ class GalerkinProblem:
 
     def reduced(self, folds: Folds) -> Folds:
         """Return the sums of each fold on the functions in which parts of the data are solved (`span`)."""
+        if self.norms is not None and self.pairs is None:  # the only products that are needed are those of the form
+            own = {"first", "right_first", "form" if "form" in folds.arrays else "gram"}
+            folds = replace(folds, arrays={name: folds.arrays[name] for name in own & folds.arrays.keys()})
         if self.span is None and self.left.kept.all() and self.right.kept.all():
             return folds
         return folds.mapped(self._on_span)
@@ -192,7 +196,15 @@ class GalerkinProblem:
 
     @cached_property
     def _norm_root(self) -> Real | None:
-        return norm_root(self.left.norm, self.device) if self.kind == NormConstrained() else None
+        one = self.kind.by_norm and not self.kind.two_sided
+        return norm_root(self.left.norm, self.device) if one else None
+
+    @cached_property
+    def _norm_spans(self) -> tuple[Whitening, Whitening] | None:
+        if not (self.kind.by_norm and self.kind.two_sided):
+            return None
+        left = norm_span(self.left.norm, self.cut, self.device)
+        return left, left if self.right is self.left else norm_span(self.right.norm, self.cut, self.device)
 
     def among_all(self, part: Solution) -> tuple[Array, Array]:
         """Return the functions of a solution of a part of the data, (p, k) and (q, k), in all functions."""
@@ -242,11 +254,12 @@ def galerkin_system(
 
     With squared `norms` of both sides these are the Gram matrices, and the means are subtracted from the form alone.
     """
-    form, gram, right = sums.get("form", sums["gram"]), sums["gram"], sums.get("right_gram")
+    form = sums["form" if "form" in sums else "gram"]
+    gram, right = sums.get("gram", form), sums.get("right_gram")
     bounded, centers = max(derivative_orders(operator)) == 0, operator.center and about_means
-    firsts = (sums["first"], sums["first" if right is None else "right_first"]) if centers else None
+    firsts = (sums["first"], sums.get("right_first", sums["first"])) if centers else None
     if norms is not None:
-        gram, right = norms[0], None if right is None else norms[1]
+        gram, right = norms[0], norms[1] if "right_first" in sums else None
         form, firsts = form if firsts is None else form - np.outer(*firsts), None
     return GalerkinSystem(form, gram, right, firsts, energy=sums.get("energy"), bounded=bounded, dtype=dtype)
 

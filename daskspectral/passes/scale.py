@@ -161,7 +161,7 @@ def centered(source: Source, views: Iterable[str]) -> tuple[Source, dict[str, Ar
         starts = np.unique(np.linspace(0, max(0, source.n - RUN), PLACES).astype(np.int64))
         numbers = np.unique(starts[:, None] + np.arange(min(RUN, source.n)))
         _, points = take_rows(replace(source, on_invalid="keep", progress=False), numbers, view=view)
-        center = np.array([_center(column) for column in points.T])
+        center = _centers(points)
         distances = np.abs(np.where(np.isfinite(points), points - center, 0.0))
         units[view] = distances.max(axis=0, initial=0.0)
         if center.any():
@@ -169,13 +169,13 @@ def centered(source: Source, views: Iterable[str]) -> tuple[Source, dict[str, Ar
     return source, units
 
 
-def _center(values: Array) -> float:
-    """The lower median of the finite values, or 0 if that is not far from them."""
-    values = np.sort(values[np.isfinite(values)])
-    if not len(values):
-        return 0.0
-    median = values[(len(values) - 1) // 2]
-    return float(median) if abs(median) > AWAY * max(values[-1] - median, median - values[0]) else 0.0
+def _centers(points: Array) -> Array:
+    """Return the lower median of the finite values of each column (m, d), or 0 if that is not far from them."""
+    values = np.sort(np.where(np.isfinite(points), points, np.inf), axis=0)  # infinite ones last
+    count = np.count_nonzero(np.isfinite(points), axis=0)
+    places = np.stack([(count - 1) // 2, count - 1, np.zeros_like(count)]).clip(0)
+    median, most, least = np.where(count, np.take_along_axis(values, places, axis=0), 0.0)
+    return np.where(np.abs(median) > AWAY * np.maximum(most - median, median - least), median, 0.0)
 
 
 @dataclass(frozen=True, eq=False)

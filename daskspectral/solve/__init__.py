@@ -10,6 +10,7 @@ from daskspectral.solve.problems import (
     SymmetricPencil,
     TwoMetricSVD,
     norm_root,
+    norm_span,
 )
 from daskspectral.solve.ridge import RidgeProblem
 from daskspectral.solve.system import GalerkinSystem, Penalty
@@ -29,6 +30,7 @@ __all__ = [
     "TwoMetricSVD",
     "Whitening",
     "norm_root",
+    "norm_span",
     "resolve_cut",
     "whiten",
 ]

@@ -206,6 +206,7 @@ def described(
 Complex = NDArray[np.complex128]
 LANCZOS_SIZE, LANCZOS_SHARE = 400, 0.05  # of a matrix, from which on it is quicker, and of its eigenvalues
 ORTHOGONAL = 1e-13  # cosines of functions, that are rounding
+TOLD_SQUARE = 1e-10  # of the largest squared singular value, above which others follow from squares
 NORM_CUT = 1e-12  # of the largest squared norm at unit diagonal, below which a combination of functions is no function
 
 
@@ -337,6 +338,13 @@ def norm_root(norm: Array, device: Device = HOST) -> Array:
     return inverse_root(inner, NORM_CUT, device=device) / size[:, None]
 
 
+def norm_span(norm: Array, cut: float, device: Device = HOST) -> Whitening:
+    """Return the functions of squared norm 1: all of them, scaled, if they are orthogonal (`norm_root`)."""
+    if np.diag(norm).all() and (root := norm_root(norm, device)).ndim == 1:
+        return Whitening(root, np.ones(len(root)))
+    return whiten(norm, cut, device=device)
+
+
 def _number_above(matrix: Array, least: float) -> int:
     """Return the number of eigenvalues of a symmetric matrix above `least`."""
     try:
@@ -429,25 +437,42 @@ class TwoMetricSVD(Problem):
                 )
         if isinstance(system.within, Penalty):
             spans = leading_pairs(system, system.within, system.count, system.cut)
+        elif isinstance(system.within, tuple):
+            spans = system.within
         else:
             blurred = [None if system.means is None else CERTAIN * system.precision * s for s in squares]
             left_span, right_span = (
                 whiten(g, system.cut, None, b, system.device) for g, b in zip(covariances.grams, blurred, strict=True)
             )
             spans = left_span, right_span
-        left, right = (span.matrix for span in spans)
-        rank, k = (spans[0].rank, spans[1].rank), min(system.count, left.shape[1], right.shape[1])
-        reduced = left.T @ covariances.form @ right
-        u, values, vt = scipy.linalg.svd(reduced, full_matrices=False)
+        left, right = spans
+        reduced = right.applied(left.applied(covariances.form).T).T
+        rank, k = (left.rank, right.rank), min(system.count, *reduced.shape)
+        u, values, vt = _leading_triplets(reduced, k) if system.part else scipy.linalg.svd(reduced, full_matrices=False)
         if self.by_norm and not system.part:  # covariances of 0 are of no pair
             above = int(np.count_nonzero(values > system.cut * values[0]))
             rank, k = (min(rank[0], above), min(rank[1], above)), min(k, above)
         u, values, v = u[:, :k], values[:k], vt[:k].T.copy()
-        fix_signs(spans[0].whitened(u), u, v)
+        fix_signs(left.whitened(u), u, v)
         residuals = np.hypot(
             np.linalg.norm(reduced @ v - u * values, axis=0), np.linalg.norm(reduced.T @ u - v * values, axis=0)
         )
-        return described(system, values, left @ u, right @ v, rank, residuals)
+        return described(system, values, left.functions(u), right.functions(v), rank, residuals)
+
+
+def _leading_triplets(matrix: Array, count: int) -> tuple[Array, Array, Array]:
+    """Return U (p, k), singular values (k,), descending, and Vᵀ (k, q) of the `count` largest of a matrix (p, q).
+
+    A few of many are those of the eigenvectors of MᵀM, unless their squares are lost in its rounding.
+    """
+    if min(matrix.shape) >= LANCZOS_SIZE and count <= LANCZOS_SHARE * min(matrix.shape):
+        squares, vectors = _largest(matrix.T @ matrix, count)
+        if squares[-1] > TOLD_SQUARE * squares[0]:
+            u = np.linalg.qr(matrix @ vectors)[0]
+            turn, values, vt = np.linalg.svd(u.T @ matrix, full_matrices=False)
+            return u @ turn, values, vt
+    found: tuple[Array, Array, Array] = scipy.linalg.svd(matrix, full_matrices=False)
+    return found
 
 
 @final
@@ -531,8 +556,10 @@ def _ranked_span(system: GalerkinSystem, energy: Array) -> Whitening:
     within = system.within
     if isinstance(within, Penalty):
         return Pencil(energy, system.gram, within, system.count, system.cut, system.device).leading(system.gram)
+    if isinstance(within, Whitening):
+        return within
     null = (system.form == 0).all(axis=0)
-    return whiten(system.gram, system.cut, null, device=system.device) if within is None else within
+    return whiten(system.gram, system.cut, null, device=system.device)
 
 
 def _ranked(values: Complex, order: str) -> NDArray[np.intp]:

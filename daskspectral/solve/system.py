@@ -70,9 +70,9 @@ class GalerkinSystem:
         Relative eigenvalue of the Gram matrices above which directions count.
     ridge : float
         Added to the diagonal of a symmetric form, times its mean.
-    within : Penalty or Whitening, optional
-        Where the solution is sought: the leading functions of a penalized problem, or for a symmetric form a span of
-        orthonormal functions; by default all directions above the cut.
+    within : Penalty, Whitening or tuple of Whitening, optional
+        Where the solution is sought: the leading functions of a penalized problem, for a symmetric form a span of
+        orthonormal functions, or one for each side; by default all directions above the cut.
     root : array, optional
         `norm_root` of a squared norm, if it is known.
     part : bool
@@ -95,7 +95,7 @@ class GalerkinSystem:
     count: int = 0
     cut: float = 0.0
     ridge: float = 0.0
-    within: Penalty | Whitening | None = None
+    within: Penalty | Whitening | tuple[Whitening, Whitening] | None = None
     root: Array | None = None
     part: bool = False
     positive: bool = False

@@ -119,7 +119,7 @@ def orthonormal(span: Array, inner: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Whitening:
-    """W (p, r) with Wᵀ Φ W = I, and the eigenvalues by which its directions were chosen, descending.
+    """W (p, r), or (p,) if it is diagonal, with Wᵀ Φ W = I, and the eigenvalues that chose its directions, descending.
 
     `directions` is how many directions the data see, where W holds only the leading ones of them. `coordinates` (q, r)
     are its functions in the basis that `whiten` gives, which decides signs; None where they are that basis.
@@ -133,7 +133,15 @@ class Whitening:
     @property
     def rank(self) -> int:
         """How many directions the data see."""
-        return int(self.matrix.shape[1]) if self.directions is None else self.directions
+        return int(self.matrix.shape[-1]) if self.directions is None else self.directions
+
+    def applied(self, rows: Any) -> Any:
+        """Return Wᵀ M (r, k) for a matrix M (p, k)."""
+        return self.matrix.T @ rows if self.matrix.ndim == 2 else self.matrix[:, None] * rows
+
+    def functions(self, vectors: Any) -> Any:
+        """Return W V (p, k), the functions of coefficients V (r, k)."""
+        return self.matrix @ vectors if self.matrix.ndim == 2 else self.matrix[:, None] * vectors
 
     def whitened(self, vectors: Any) -> Any:
         """The coefficients (q, k) in the whitened basis of combinations (r, k) of the functions."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
 from daskspectral.basis import BasisRecipe, Landmarks
@@ -15,6 +16,7 @@ from daskspectral.data.labelled import stack_rows
 from daskspectral.data.rows import Rows
 from daskspectral.errors import RankWarning, ReliabilityWarning
 from daskspectral.kernels import Linear
+from daskspectral.moments import Moments
 from daskspectral.moments.autocovariance import directions_of
 from daskspectral.operators import Cross, CrossCovariance
 from daskspectral.solvers import Solving
@@ -134,8 +136,10 @@ class FieldPairs(FieldEstimator):
             or not LEAST_ROWS <= moments.rows <= MOST_NUMBERS // (moments.basis.size + right.size)
         ):
             return
-        sizes = ((Role.TRIAL, moments.basis.size, views[0]), (Role.TEST, right.size, views[1]))
-        x, y = (np.asarray(self._functions(np.eye(size), rows, role, progress=False)) for role, size, rows in sizes)
+        sides = zip((Role.TRIAL, Role.TEST), views, strict=True)
+        x, y = (
+            np.asarray(self._functions(_leading(moments, role), rows, role, progress=False)) for role, rows in sides
+        )
         x, y = x.reshape(-1, x.shape[-1]), y.reshape(-1, y.shape[-1])
         whole = np.isfinite(x).all(axis=1) & np.isfinite(y).all(axis=1)
         if np.count_nonzero(whole) >= LEAST_ROWS:
@@ -150,6 +154,16 @@ class FieldPairs(FieldEstimator):
 
 SHARE = 0.8  # of the variance in the principal components; 0.9 produces spurious pairs
 MOST_NUMBERS = 10**7  # maximum that is compared in memory
+
+
+def _leading(moments: Moments, role: Role) -> NDArray[np.floating[Any]]:
+    """Return the functions (p, m) of the leading principal components that are compared."""
+    covariance, mean = moments.mean(role.named("gram")), moments.mean(role.named("first"))
+    p = len(mean)
+    if p <= MOST_COMPONENTS:
+        return np.eye(p)
+    covariance = covariance - np.outer(mean, mean)
+    return np.asarray(scipy.linalg.eigh(covariance, subset_by_index=(p - MOST_COMPONENTS, p - 1))[1])
 
 
 def _views(X: Any, y: Any) -> tuple[Rows, Rows] | None:

@@ -48,24 +48,44 @@ def _components(values: Array, whiten: bool) -> Array:
 def _validation_values(x: Array, y: Array, count: int, covariances: bool) -> Array:
     """Return the cross-validated correlations, or covariances, of leading pairs."""
     count = min(count, x.shape[1], y.shape[1])
-    products, squares = np.zeros(count), np.zeros((2, count))
-    for block in np.array_split(np.arange(len(x)), BLOCKS):
-        rest = np.ones(len(x), bool)
-        rest[block] = False
-        parts = [values[rest] - values[rest].mean(axis=0) for values in (x, y)]
-        roots = [np.eye(part.shape[1]) if covariances else _root(part) for part in parts]
-        u, _, vt = np.linalg.svd(roots[0].T @ (parts[0].T @ parts[1]) @ roots[1] / rest.sum())
-        turns = roots[0] @ u[:, :count], roots[1] @ vt[:count].T
-        scores = [(v[block] - v[rest].mean(axis=0)) @ turn for v, turn in zip((x, y), turns, strict=True)]
-        products += np.sum(scores[0] * scores[1], axis=0)
-        squares += [np.sum(score**2, axis=0) for score in scores]
+    form = _Sums(x, y)
     if covariances:
-        return np.asarray(products / len(x))
-    return np.asarray(products / np.sqrt(np.maximum(squares.prod(axis=0), 1e-300)))
+        u, _, vt = np.linalg.svd(form.rest)
+        return form.of(u[..., :count], vt[:, :count].mT) / len(x)
+    one, two = _Sums(x, x), _Sums(y, y)
+    roots = _roots(one.rest), _roots(two.rest)
+    u, _, vt = np.linalg.svd(roots[0].mT @ form.rest @ roots[1])
+    left, right = roots[0] @ u[..., :count], roots[1] @ vt[:, :count].mT
+    squares = one.of(left, left) * two.of(right, right)
+    return np.asarray(form.of(left, right) / np.sqrt(np.maximum(squares, 1e-300)))
 
 
-def _root(values: Array) -> Array:
-    """Return R such that R R^T is the inverse covariance of centered columns."""
-    variances, vectors = np.linalg.eigh(values.T @ values / len(values))
-    usable = variances > ROUNDING * variances.max()
-    return np.asarray(vectors[:, usable] / np.sqrt(variances[usable]))
+class _Sums:
+    """Covariances (10, p, q) of x and y over the `rest` of each block, and sums of products over the block itself."""
+
+    def __init__(self, x: Array, y: Array):
+        blocks = np.array_split(np.arange(len(x)), BLOCKS)
+        sizes = np.array([len(block) for block in blocks])[:, None]
+        products = np.stack([x[block].T @ y[block] for block in blocks])
+        first, other = (np.stack([v[block].sum(axis=0) for block in blocks]) for v in (x, y))
+        n = len(x) - sizes
+        mean, others = (first.sum(axis=0) - first) / n, (other.sum(axis=0) - other) / n
+        both = _outer(mean, others)
+        self.rest = (products.sum(axis=0) - products) / n[..., None] - both
+        self.block = products - _outer(first, others) - _outer(mean, other) + sizes[..., None] * both
+
+    def of(self, left: Array, right: Array) -> Array:
+        """Return the sums (k,) over all blocks of products of functions (10, p, k) and (10, q, k)."""
+        return np.asarray(np.sum(left * (self.block @ right), axis=(0, 1)))
+
+
+def _outer(one: Array, other: Array) -> Array:
+    return np.asarray(one[:, :, None] * other[:, None])
+
+
+def _roots(covariances: Array) -> Array:
+    """Return R (b, p, p) with R R^T the pseudo-inverse of each covariance matrix."""
+    variances, vectors = np.linalg.eigh(covariances)
+    usable = variances > ROUNDING * variances.max(axis=1, keepdims=True)
+    scale = np.divide(1, np.sqrt(np.abs(variances)), out=np.zeros_like(variances), where=usable)
+    return np.asarray(vectors * scale[:, None])

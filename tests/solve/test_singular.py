@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from daskspectral.solve import GalerkinSystem, Penalty, Solution, TwoMetricSVD, whiten
+from daskspectral.solve import GalerkinSystem, Penalty, Solution, TwoMetricSVD, norm_span, whiten
 from tests.solve.common import Array, positive, spd
 
 CUT = 1e-10
+IDENTITY = 2 * (norm_span(np.eye(420), CUT),)
 
 
 def inverse_root(a: Array) -> Array:
@@ -84,3 +85,16 @@ def test_functions_far_from_zero_are_no_constants(shift: float, within: Penalty 
 
 
 # -- among leading functions -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("least", [1e-2, 1e-9])
+def test_a_few_values_of_a_large_part_are_those_of_all(least: float) -> None:
+    rng = np.random.default_rng(0)
+    u, v = (np.linalg.qr(rng.standard_normal((410, 420)).T)[0] for _ in range(2))
+    form = u * np.geomspace(1, least / 2, 410) @ v.T
+    found = TwoMetricSVD().solve(
+        GalerkinSystem(form, np.eye(420), right_gram=np.eye(420), count=4, cut=CUT, part=True, within=IDENTITY)
+    )
+    np.testing.assert_allclose(found.values, scipy.linalg.svdvals(form)[:4], rtol=1e-12)
+    assert found.residuals.max() < 1e-12
+    assert found.rank == (420, 420)

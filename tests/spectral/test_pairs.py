@@ -8,6 +8,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 import daskspectral as dsp
+from daskspectral.spectral.shifts import _validation_values
 from tests.common import assert_close, doubtful, reloaded
 
 pytestmark = doubtful
@@ -176,3 +177,23 @@ def test_each_field_has_a_separate_latitude() -> None:
     other = dsp.MCA(2).fit(dsp.Rows(y), dsp.Rows(x, latitude="lat"))
     assert_close(other.singular_values_, plain.singular_values_, 1e-9)
     assert_close(other.transform(x, side="right").std("time").values, model.transform(x).std("time").values, 1e-9)
+
+
+@pytest.mark.parametrize("covariances", [False, True])
+def test_validated_pairs_are_those_of_a_loop_over_blocks(covariances: bool) -> None:
+    x, y = X[:103] - 7, np.column_stack([Y[:103], Y[:103, 0]]) + 1e3  # a column twice: a covariance without an inverse
+    products, squares = np.zeros(2), np.zeros((2, 2))
+    for block in np.array_split(np.arange(103), 10):
+        rest = np.setdiff1d(np.arange(103), block)
+        a, b = (z[rest] - z[rest].mean(axis=0) for z in (x, y))
+        roots = [np.eye(z.shape[1]) if covariances else np.linalg.svd(z, full_matrices=False)[2].T for z in (a, b)]
+        if not covariances:
+            roots = [root / np.std(z @ root, axis=0) for root, z in zip(roots, (a, b), strict=True)]
+            roots[1] = roots[1][:, :5]
+        u, _, vt = np.linalg.svd(roots[0].T @ a.T @ b @ roots[1])
+        own = [(z[block] - z[rest].mean(axis=0)) @ root for z, root in zip((x, y), roots, strict=True)]
+        own = [own[0] @ u[:, :2], own[1] @ vt[:2].T]
+        products += np.sum(own[0] * own[1], axis=0)
+        squares += [np.sum(score**2, axis=0) for score in own]
+    wanted = products / 103 if covariances else products / np.sqrt(squares.prod(axis=0))
+    assert_close(_validation_values(x, y, 2, covariances), wanted, 1e-9)
