@@ -1,4 +1,4 @@
-"""Frequencies of a multivariate Fourier series, one of each pair +-k."""
+"""Frequencies of a multivariate Fourier series, one of each pair ±k."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ MOST_WAVES = 100_000
 
 @dataclass(frozen=True, eq=False)
 class Frequencies:
-    """Frequencies 2 pi k / period for integer k, |k_a| <= orders[a], of functions in the order 1, cosines, sines.
+    """Frequencies 2π k / period for integer k, |k_a| <= orders[a], of a real Fourier basis.
 
-    There are p functions, prod (2 orders[a] + 1) without a `degree`: the constant, then sqrt2 cos and sqrt2 sin of one
-    k of each pair +-k, sum |k_a| <= degree. `period` is (d,).
+    The p functions, prod (2 orders[a] + 1) without a `degree`, are the constant, then √2 cos and √2 sin of one k of
+    each pair ±k with sum |k_a| <= degree. `period` is (d,).
 
     Examples
     --------
@@ -34,18 +34,18 @@ class Frequencies:
 
     @property
     def size(self) -> int:
-        """The number of functions p."""
+        """Number of functions p."""
         return 1 + 2 * len(self.half)
 
     @cached_property
     def half(self) -> NDArray[np.int64]:
-        """One k of each pair +-k, (h, d), in lexicographic order: its first nonzero entry is positive.
+        """One k of each pair ±k, (h, d), in lexicographic order: its first nonzero entry is positive.
 
-        Of more than MOST_WAVES the last entries are left out, because there is no room for all.
+        If there are more than MOST_WAVES, the last entries of k are omitted, because not all fit into memory.
         """
         k = np.zeros((1, 0), dtype=np.int64)
         for order in self.orders:
-            steps = np.arange(-order, order + 1)  # in lexicographic order, so that 0 stands in the middle
+            steps = np.arange(-order, order + 1)  # in lexicographic order, so that 0 is in the middle
             k = np.column_stack([np.repeat(k, len(steps), axis=0), np.tile(steps, len(k))])
             k = k[np.abs(k).sum(axis=1) <= self.degree]
             if len(k) > MOST_WAVES:
@@ -54,17 +54,17 @@ class Frequencies:
 
     @cached_property
     def waves(self) -> Array:
-        """2 pi k / period of each k of `half`, (h, d)."""
+        """2π k / period for each k of `half`, (h, d)."""
         return np.asarray(self.half * (2 * np.pi / self.period))
 
     @property
     def vectors(self) -> Array:
-        """2 pi k / period of each function, (p, d): 0, then of the cosines, then of the sines."""
+        """2π k / period for each function, (p, d): 0, then the cosines, then the sines."""
         return np.concatenate([0 * self.waves[:1], self.waves, self.waves])
 
     @property
     def squares(self) -> Array:
-        """The squared norm of each of the `vectors`, (p,)."""
+        """Squared norm of each of the `vectors`, (p,)."""
         return np.asarray(np.sum(self.vectors**2, axis=1))
 
     def places(self, lower: Frequencies) -> NDArray[np.int64]:

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from daskspectral.devices import ACCELERATOR_ROWS, HOST, Device
 from daskspectral.modes.tensor import FORMING, Array, ComplexArray, Factors, Split, cheapest, checked_angles
 
-VALUES_THERE = 2**26  # that wait to be added, on an accelerator
+VALUES_THERE = 2**26  # per block on an accelerator
 
 
 class LatticeValues:
-    """k functions with coefficients (p, k) in the order of `basis.FourierLattice` of these orders m.
+    """Values of k functions with coefficients (p, k), in the order of `basis.FourierLattice` of orders m.
 
-    The functions are 1, sqrt2 cos(j.t), sqrt2 sin(j.t), j over one of each pair +-j in lexicographic order. Complex
-    coefficients give complex values. Raises ValueError for coefficients of another shape.
+    The functions are 1, √2 cos(j.t), √2 sin(j.t), with j one of each pair ±j in lexicographic order. Complex
+    coefficients yield complex values. Raises ValueError for coefficients of another shape.
 
     Examples
     --------
@@ -33,7 +33,7 @@ class LatticeValues:
     def __init__(self, orders: tuple[int, ...], coefficients: NDArray[Any], device: Device = HOST):
         size = math.prod(2 * order + 1 for order in orders)
         if coefficients.ndim != 2 or len(coefficients) != size:
-            raise ValueError(f"coefficients have shape ({size}, functions); these have {coefficients.shape}")
+            raise ValueError(f"coefficients must have shape ({size}, functions), got {coefficients.shape}")
         self.orders, self.device = orders, device
         self._is_complex = np.iscomplexobj(coefficients)
         if self._is_complex:
@@ -41,11 +41,11 @@ class LatticeValues:
         self._modes = modes_of(orders, np.asarray(coefficients, dtype=float))
 
     def __call__(self, angles: Array) -> NDArray[Any]:
-        """Values (c, k) at angles t (c, d). Raises ValueError for angles that are not finite or of other shape."""
+        """Return values (c, k) at angles t (c, d); raise ValueError for invalid angles."""
         return self._parts(self._evaluated(angles, self._modes))
 
     def gradient(self, angles: Array) -> NDArray[Any]:
-        """Derivatives along each of the angles t, (c, k, d): with respect to x they are 2 pi / period times this."""
+        """Return derivatives with respect to the angles t, (c, k, d): times 2π / period, with respect to x."""
         d = len(self.orders)
         modes = np.empty((len(self._modes), d, *self._modes.shape[1:]), dtype=complex)
         for axis, order in enumerate(self.orders):
@@ -63,7 +63,7 @@ class LatticeValues:
         return out
 
     def _evaluated(self, angles: Array, modes: ComplexArray) -> Array:
-        """Return values (c, k) of sum_j modes_j exp(i j.t): a matrix product with the right factor, then row by row."""
+        """Return values (c, k) of sum_j modes_j exp(i j.t): a matrix product, then products of rows."""
         angles, device, k = checked_angles(angles, len(self.orders)), self.device, len(modes)
         out = np.empty((len(angles), k))
         if not out.size:
@@ -88,7 +88,7 @@ class LatticeValues:
 
 
 def modes_of(orders: tuple[int, ...], coefficients: Array) -> ComplexArray:
-    """F (k, 2 m_1 + 1, ...) such that the functions are sum_j F_j exp(i j.t), index j + m."""
+    """Return F (k, 2 m_1 + 1, ...), index j + m, such that the functions are sum_j F_j exp(i j.t)."""
     p, k = coefficients.shape
     h = p // 2
     modes = np.empty((k, p), dtype=complex)
@@ -102,7 +102,7 @@ def modes_of(orders: tuple[int, ...], coefficients: Array) -> ComplexArray:
 
 @cache
 def split_for(orders: tuple[int, ...], functions: int) -> Split:
-    """The split whose factors are quickest to form and to contract with so many functions."""
+    """Return the split with the least cost to form the factors and contract this number of functions."""
 
     def cost(left: int, right: int) -> float:
         return functions * left * right + FORMING * (left + right + 2 * functions * left)

@@ -1,4 +1,4 @@
-"""Forms as sums of terms, and their matrices and vectors from modes of the data: no row is needed.
+"""Forms as sums of terms, and their matrices and vectors from modes of the data instead of rows.
 
 A term is a weight of the rows times a product of derivatives.
 """
@@ -19,14 +19,14 @@ from daskspectral.modes.frequencies import Frequencies
 
 Index = tuple[int, ...]
 MODES = "modes "
-"""The beginning of the names of modes in moments; the name of their weight follows."""
+"""Prefix of the names of modes in moments, before the name of their weight."""
 
 
 @dataclass(frozen=True)
 class ModeWeight:
-    """A weight of the rows: the product of entries of `fields`, 1 where there are none.
+    """Weight of the rows: the product of entries of `fields`, 1 without fields.
 
-    With `each` = (u, a, v, b) times sum_m u_ma v_mb, for the directions m of two fields (c, m, d).
+    With `each` = (u, a, v, b) it is multiplied by sum_m u_ma v_mb, for the directions m of two fields (c, m, d).
 
     Examples
     --------
@@ -39,7 +39,7 @@ class ModeWeight:
 
     @property
     def name(self) -> str:
-        """The name under which its modes are kept."""
+        """Name of its modes in moments."""
         parts = [_name(field) for field in self.fields]
         if self.each is not None:
             u, a, v, b = self.each
@@ -47,7 +47,7 @@ class ModeWeight:
         return " * ".join(parts) or "1"
 
     def of(self, fields: Mapping[str, Array]) -> Array | None:
-        """The weights (c,), or (c, m) of a field of several targets; None for 1."""
+        """Return the weights (c,), or (c, m) for a field of several targets; None for 1."""
         parts = [np.asarray(field.of(fields)) for field in self.fields]
         if self.each is not None:
             u, a, v, b = self.each
@@ -63,9 +63,9 @@ class ModeWeight:
 
 @dataclass(frozen=True)
 class ModeTerm:
-    """factor * mean(weight d_left f d_right g), for multi-indices left and right.
+    """Term factor * mean(weight d_left f d_right g), for multi-indices left and right.
 
-    Of a functional, the mean of weight d_left f alone: the weight may have several columns, one for each target.
+    For a functional, the mean of weight d_left f: the weight may have several columns, one for each target.
     """
 
     factor: float
@@ -75,9 +75,9 @@ class ModeTerm:
 
 
 def terms_of(form: Bilinear, dimension: int) -> tuple[ModeTerm, ...]:
-    """The terms of a form on functions of `dimension` variables, each pair of derivatives and weight once.
+    """Return the terms of a form on functions of `dimension` variables, collected by derivatives and weight.
 
-    Raises ValueError for functions taken at another view than x, whose products are no modes.
+    Raises ValueError for functions at another view than x, whose products are not modes.
     """
     return together(
         ModeTerm(factor * part, replace(weight, fields=_sorted((*weights, *weight.fields))), left, right)
@@ -88,21 +88,21 @@ def terms_of(form: Bilinear, dimension: int) -> tuple[ModeTerm, ...]:
 
 
 def pairing_terms_of(functional: LinearFunctional, dimension: int) -> tuple[ModeTerm, ...]:
-    """The terms of a functional."""
+    """Return the terms of a functional."""
     return together(
         ModeTerm(
-            factor * t.factor, ModeWeight(_sorted((*_given(t.weight, pairing.weight, pairing.target), *own))), alpha
+            factor * t.factor, ModeWeight(_sorted((*_given(t.weight, pairing.weight, pairing.target), *fields))), alpha
         )
         for factor, pairing in functional.terms
         for t in pairing.atom.summands
-        for own, alpha in _scalars(t.atom, dimension)
+        for fields, alpha in _scalars(t.atom, dimension)
     )
 
 
 def weights_of(forms: Forms, functionals: Functionals, dimension: int) -> tuple[ModeWeight, ...]:
-    """Return the weights whose modes the forms and functionals need, 1 among them, the first.
+    """Return the weights whose modes the forms and functionals require, 1 first.
 
-    Raises ValueError for forms that take functions at two points of a row.
+    Raises ValueError for forms of functions at two points of a row.
     """
     found: dict[ModeWeight, None] = {ModeWeight(): None}
     for form in forms.values():
@@ -113,13 +113,13 @@ def weights_of(forms: Forms, functionals: Functionals, dimension: int) -> tuple[
 
 
 def together(terms: Iterable[ModeTerm]) -> tuple[ModeTerm, ...]:
-    """The terms of a sum, those that differ in nothing but their factor as one."""
+    """Return the terms of a sum, merged if they differ only in their factor."""
     factors = collected((term.factor, replace(term, factor=1.0)) for term in terms)
     return tuple(replace(term, factor=factor) for term, factor in factors.items() if factor)
 
 
 def _pairs(left: Atom, right: Atom, d: int) -> Iterator[tuple[ModeWeight, Index, Index]]:
-    """The products of derivatives that a product of two atoms is a sum of, with their weights."""
+    """Yield the products of derivatives in a product of two atoms, with their weights."""
     if left.kind == "gradient":
         for alpha in _units(d):
             yield ModeWeight(), alpha, alpha
@@ -129,19 +129,19 @@ def _pairs(left: Atom, right: Atom, d: int) -> Iterator[tuple[ModeWeight, Index,
         same = left.direction == right.direction
         for a, alpha in enumerate(_units(d)):
             for b, beta in enumerate(_units(d)):
-                first, second = (min(a, b), max(a, b)) if same else (a, b)  # symmetric: one set of modes for both
+                first, second = (min(a, b), max(a, b)) if same else (a, b)  # symmetric: the same modes
                 yield ModeWeight(each=(left.direction, first, right.direction, second)), alpha, beta
     else:
         rights = list(_scalars(right, d))
-        for own, alpha in _scalars(left, d):
+        for fields, alpha in _scalars(left, d):
             for other, beta in rights:
-                yield ModeWeight((*own, *other)), alpha, beta
+                yield ModeWeight((*fields, *other)), alpha, beta
 
 
 def _scalars(atom: Atom, d: int) -> Iterator[tuple[tuple[Field, ...], Index]]:
-    """The derivatives that a scalar atom is a sum of, each with the entries of fields that multiply it."""
+    """Yield the derivatives in a scalar atom, with the entries of fields that multiply them."""
     if atom.view != "x":
-        raise ValueError(f"functions at two points of a row, x and {atom.view}, have no modes.")
+        raise ValueError(f"modes require functions at one point of a row, got x and {atom.view}.")
     units = _units(d)
     if atom.kind == "value":
         yield (), (0,) * d
@@ -186,7 +186,7 @@ Modes = Mapping[ModeWeight, NDArray[np.complexfloating[Any, Any]]]
 
 
 def truncated(modes: Any, orders: Sequence[int]) -> Any:
-    """The modes |j_a| <= 2 m_a of an array (..., 2 M_1 + 1, ..., 2 M_d + 1), for the frequencies m (d,)."""
+    """Return the modes |j_a| <= 2 m_a of an array (..., 2 M_1 + 1, ..., 2 M_d + 1), for the orders m (d,)."""
     middle = [size // 2 for size in modes.shape[modes.ndim - len(orders) :]]
     cut = tuple(slice(c - 2 * m, c + 2 * m + 1) for c, m in zip(middle, orders, strict=True))
     return modes[(..., *cut)]
@@ -205,10 +205,10 @@ def matrices_of_modes(
 
 
 def form_matrix(frequencies: Frequencies, terms: Collection[ModeTerm], modes: Modes) -> Array:
-    """Return the sum of the terms' factor * weight * d_left phi_i d_right phi_j over the rows, (p, p), from modes.
+    """Return the sum over rows of factor * weight * d_left φ_i d_right φ_j, (p, p), from modes.
 
     With c = C / weight of mean modes these are means. Products of cosines and sines are cosines and sines of sums and
-    differences of frequencies: 2 cos k cos l = Re c(k - l) + Re c(k + l), and the other three alike.
+    differences of frequencies: 2 cos k cos l = Re c(k - l) + Re c(k + l), and similarly for the other three.
     """
     half = frequencies.half
     h, p = len(half), frequencies.size
@@ -241,7 +241,7 @@ def form_matrix(frequencies: Frequencies, terms: Collection[ModeTerm], modes: Mo
 
 
 def functional_vector(frequencies: Frequencies, terms: Iterable[ModeTerm], modes: Modes) -> Array:
-    """Return the sum of the terms' factor * weight * d_left phi_i over the rows, (p,), or (p, m) of m columns."""
+    """Return the sum over rows of factor * weight * d_left φ_i, (p,), or (p, m) for m columns."""
     half, w = frequencies.half, frequencies.waves
     total: Any = 0.0
     for term in terms:
@@ -258,11 +258,11 @@ def functional_vector(frequencies: Frequencies, terms: Iterable[ModeTerm], modes
 
 
 def _flat(half: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """Places of frequencies relative to 0 in the flattened array of modes."""
+    """Return the positions of frequencies relative to 0 in the flattened array of modes."""
     strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
     return np.asarray(half @ np.array(strides))
 
 
 def _symbol(w: Array, alpha: tuple[int, ...]) -> Array:
-    """What the derivative alpha multiplies a cosine or a sine with, before it is advanced by the odd quarter turn."""
+    """Return the factor of a cosine or sine under the derivative alpha, apart from an odd quarter turn."""
     return np.asarray((-1) ** (sum(alpha) // 2) * np.prod(w ** np.array(alpha), axis=1))

@@ -1,6 +1,6 @@
-"""Sums of modes over rows, by one of two methods that a fixed table chooses between.
+"""Sums of modes over rows, by one of two methods, chosen by a fixed table.
 
-Matrix products of real rows are exact to rounding; the nonuniform FFT has a relative precision eps.
+Matrix products of real rows are exact up to rounding; the nonuniform FFT has a relative precision eps.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from daskspectral.modes import nufft, tensor
 from daskspectral.modes.tensor import FORMING, Array, ComplexArray, Factors, Split
 from daskspectral.workspace import Workspace
 
-# The most modes of which matrix products are as quick as the nonuniform FFT at eps = 1e-9, for 1, 2, 3 or more weights.
+# Largest number of modes with matrix products as fast as the nonuniform FFT at eps = 1e-9, for 1, 2, 3 or more weights
 MATMUL_MODES = {1: (0, 0, 21), 2: (25, 25, 169), 3: (2197, 729, 2197)}
-LEAST_ROWS, MOST_ROWS = 2**15, 2**18  # of a call
-FLOPS = 2e4  # that a row counts as: a million rows are a task
+LEAST_ROWS, MOST_ROWS = 2**15, 2**18  # in a call
+FLOPS = 2e4  # equivalent of a row: a million rows are a task
 
-FAR = 20  # powers of two from 1, beyond which a weight is summed in a unit of its own
-MOST = 1000  # powers of two of such a unit
+FAR = 20  # powers of two from 1, beyond which a weight is rescaled
+MOST = 1000  # largest power of two of such a scale
 
 
 class MatmulSum:
-    """Sums over blocks of rows of the products of a left factor, times each weight, and a right factor.
+    """Sums over blocks of rows of products of a left factor, times each weight, and a right factor.
 
-    They are made on the device of the workspace, in which sums of one thread share the room for the factors.
+    They are computed on the device of the workspace, in which the sums of a thread use the same buffers.
     """
 
     def __init__(self, orders: tuple[int, ...], weights: int, workspace: Workspace):
@@ -44,7 +44,7 @@ class MatmulSum:
         self._sums = device.zeros((weights * left, right))
 
     def add(self, angles: Array, weights: Array | None = None) -> None:
-        """Add rows: their angles t (c, d), finite, and real weights (w, c); None is one of 1.
+        """Add rows with finite angles t (c, d) and real weights (w, c); None is one weight of 1.
 
         Raises ValueError for angles of another shape, or that are not finite.
         """
@@ -62,7 +62,7 @@ class MatmulSum:
 
 
 class NufftSum:
-    """Sums by type 1; two real weights share one complex transform, each in a unit in which neither hides the other."""
+    """Sums by type 1: two real weights, scaled to similar size, in each complex transform."""
 
     def __init__(self, orders: tuple[int, ...], weights: int, eps: float, workspace: Workspace):
         self.orders, self._device = orders, workspace.device
@@ -92,7 +92,7 @@ class NufftSum:
             sums += self._plan.execute(strengths)
 
     def _take_units(self, largest: Array) -> None:
-        """The units of weights of these sizes: of a weight far from 1 that of its first rows, or of far larger ones."""
+        """Set the scales of weights far from 1 by their first rows, or by much larger later ones."""
         steps = np.rint(np.log2(np.where(largest > 0, largest, 1.0))).clip(-MOST, MOST)
         changed = (largest > 0) & ((steps - self._steps > FAR) | (~self._seen & (steps < -FAR)))
         if changed.any():
@@ -117,23 +117,23 @@ class NufftSum:
         found = out[: self._count]
         if not self._steps.any():
             return found
-        units = np.where(self._seen, np.exp2(self._steps), 0.0)  # beside a weight of zeros there is only rounding
+        units = np.where(self._seen, np.exp2(self._steps), 0.0)  # the sum of zero weights is only rounding
         return found * units.reshape(-1, *[1] * len(self.orders))
 
 
 def mode_sum(
     orders: tuple[int, ...], method: str, eps: float = 1e-9, workspace: Workspace | None = None, *, weights: int = 1
 ) -> MatmulSum | NufftSum:
-    """Return an empty sum C_w(j) = sum_i w_i exp(-i j.t_i), |j_a| <= orders[a], of so many weights.
+    """Return an empty sum C_w(j) = sum_i w_i exp(-i j.t_i), |j_a| <= orders[a], of w weights.
 
-    The orders are twice those of the functions. The same calls of `add` give the same bits, on any thread; a sum
-    belongs to one thread at a time. C(-j) is the conjugate of C(j) exactly.
+    The orders are twice those of the functions. The same calls of `add` yield the same bits on any thread; a sum must
+    not be used by two threads at a time. C(-j) is exactly the conjugate of C(j).
 
-    "matmul" is exact to rounding; "nufft" has a relative precision of eps. Sums with the same `workspace`, of one
-    thread, share one plan of the transform and its grid, or the buffers of the factors. On an accelerator, the device
-    of the workspace, "nufft" is by cufinufft, or by matrix products if that is not installed.
+    "matmul" is exact up to rounding; "nufft" has a relative precision of eps. Sums with the same `workspace`, of one
+    thread, use the same plan of the transform and its grid, or the same buffers of the factors. On an accelerator, the
+    device of the workspace, "nufft" uses cufinufft, or matrix products if that is not installed.
 
-    Raises ImportError where finufft is not installed.
+    Raises ImportError if finufft is not installed.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def mode_sum(
 
 
 def best_method(orders: tuple[int, ...], weights: int, nufft_available: bool) -> str:
-    """The quicker method for functions of these orders m, of modes to 2 m, by a table measured once.
+    """Return the faster method for functions of orders m, of modes to 2 m, by a measured table.
 
     Examples
     --------
@@ -162,9 +162,9 @@ def best_method(orders: tuple[int, ...], weights: int, nufft_available: bool) ->
 
 
 def rows_at_once(method: str, orders: tuple[int, ...]) -> int:
-    """The rows of a call to `add` that suit functions of these orders m: more are hardly quicker.
+    """Return the rows of a call to `add` for functions of orders m: more are hardly faster.
 
-    A nonuniform FFT wants several rows for each point of its grid; matrix products go by blocks of their own.
+    A nonuniform FFT is efficient for several rows for each point of its grid; matrix products have smaller blocks.
 
     Examples
     --------
@@ -179,10 +179,10 @@ def rows_at_once(method: str, orders: tuple[int, ...]) -> int:
 
 @dataclass(frozen=True)
 class SumCost:
-    """The cost of sums over rows, in bytes but for the `flops` of a row.
+    """Cost of sums over rows, in bytes except for the `flops` of a row.
 
-    A thread holds a `block` of rows, and on an accelerator `there`, with `there_of_group` for each group of rows; the
-    `sums` are those of one group, and the `solver` holds its matrices.
+    A thread requires a `block` of rows, and on an accelerator `there`, with `there_of_group` for each group of rows;
+    the `sums` are those of one group, and the `solver` is for its matrices.
     """
 
     flops: float
@@ -194,7 +194,7 @@ class SumCost:
 
 
 def mode_cost(orders: tuple[int, ...], method: str, weights: int, device: str) -> SumCost:
-    """Return the cost of the sums of functions of these orders m, of modes to 2 m of so many weights."""
+    """Return the cost of the sums for functions of orders m, of modes to 2 m with this number of weights."""
     d, p, orders = len(orders), math.prod(2 * order + 1 for order in orders), tuple(2 * order for order in orders)
     modes = 16 * math.prod(2 * order + 1 for order in orders)
     grid, sums, rows = 2 ** (d + 1) * modes, (weights + 2) * modes, rows_at_once(method, orders)
@@ -213,5 +213,5 @@ def mode_cost(orders: tuple[int, ...], method: str, weights: int, device: str) -
 
 @cache
 def split_for(orders: tuple[int, ...], weights: int) -> Split:
-    """The split whose factors are quickest to form and to multiply, where the left one is there for each weight."""
+    """Return the split with the least cost to form and multiply, the left factor once for each weight."""
     return tensor.cheapest(orders, lambda left, right: weights * left * right + FORMING * (weights * left + right))

@@ -1,8 +1,8 @@
-"""Products of cosines and sines along the axes as a left and a right factor, whose matrix product is a sum of modes.
+"""Sums of modes as matrix products of two factors, which are products of cosines and sines along the axes.
 
 The frequencies of an axis up to o have the 2 o + 1 real rows 1, cos(j t), sin(j t). The products of one row of each
-axis span the modes of the lattice; an entry of them takes one multiplication to form. The first axes make the left
-factor, the others the right one, and a GEMM does the rest.
+axis span the modes of the lattice; each entry costs one multiplication. The first axes form the left factor, the others
+the right one, and a GEMM sums over points.
 """
 
 from __future__ import annotations
@@ -19,41 +19,41 @@ from daskspectral.devices import HOST, Device
 Array = NDArray[np.float64]
 ComplexArray = NDArray[np.complex128]
 
-CACHE = 2**20  # bytes of both factors of a block: they stay in the second-level cache
+CACHE = 2**20  # bytes of both factors of a block: they fit the second-level cache
 ROWS = (256, 1024)  # of a block
-FORMING = 12.0  # multiplications in a matrix product that take as long as one entry of a factor
+FORMING = 12.0  # cost of one entry of a factor, in multiplications of a matrix product
 
 
 @dataclass(frozen=True)
 class Split:
-    """The orders of a lattice's axes, and how many of these make the left factor."""
+    """Orders of the axes of a lattice, and the number of them in the left factor."""
 
     orders: tuple[int, ...]
     cut: int
 
     @property
     def left(self) -> tuple[int, ...]:
-        """The axes of the left factor."""
+        """Orders of the axes of the left factor."""
         return self.orders[: self.cut]
 
     @property
     def right(self) -> tuple[int, ...]:
-        """The axes of the right factor."""
+        """Orders of the axes of the right factor."""
         return self.orders[self.cut :]
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The rows of both factors."""
+        """Number of rows of both factors."""
         return size(self.left), size(self.right)
 
     def block_rows(self, copies: int = 1) -> int:
-        """The points of a block, for so many copies of the left factor."""
+        """Return the number of points of a block, for this number of copies of the left factor."""
         left, right = self.shape
         wanted = math.log2(CACHE / (8 * (copies * left + right)))
         return int(2 ** np.clip(math.floor(wanted), *np.log2(ROWS)))
 
     def modes(self, sums: Array) -> ComplexArray:
-        """sum exp(-i j.t), (w, 2 M_1 + 1, ...), from the sums of the products of all real rows, (w, left, right)."""
+        """Return sum exp(-i j.t), (w, 2 M_1 + 1, ...), from sums of products of real rows (w, left, right)."""
         out = sums.reshape(len(sums), *(2 * order + 1 for order in self.orders)).astype(complex)
         for axis, order in enumerate(self.orders, 1):
             x = np.moveaxis(out, axis, 0)
@@ -62,7 +62,7 @@ class Split:
         return np.ascontiguousarray(out)
 
     def coefficients(self, modes: ComplexArray) -> Array:
-        """Of the products of real rows, (k, left, right), in the real functions sum_j modes_j exp(i j.t)."""
+        """Return the coefficients (k, left, right) of products of real rows in sum_j modes_j exp(i j.t)."""
         out = modes
         for axis, order in enumerate(self.orders, 1):
             x = np.moveaxis(out, axis, 0)
@@ -72,27 +72,27 @@ class Split:
 
 
 def checked_angles(angles: Array, dimension: int) -> Array:
-    """Angles t (c, d) as doubles. Raises ValueError for other shapes, and for angles that are not finite."""
+    """Return angles t (c, d) as doubles; raise ValueError for other shapes and nonfinite angles."""
     found = np.asarray(angles, dtype=float)
     if found.ndim != 2 or found.shape[1] != dimension:
-        raise ValueError(f"angles have shape (rows, {dimension}); these have {found.shape}")
+        raise ValueError(f"angles must have shape (rows, {dimension}), got {found.shape}")
     if not np.isfinite(found).all():
-        raise ValueError("angles must be finite; leave out rows that have none")
+        raise ValueError("angles must be finite: drop other rows")
     return found
 
 
 def size(orders: Sequence[int]) -> int:
-    """The number of products of one row of each axis."""
+    """Return the number of products of one row of each axis."""
     return math.prod(2 * order + 1 for order in orders)
 
 
 def cheapest(orders: tuple[int, ...], cost: Callable[[int, int], float]) -> Split:
-    """The split with the least cost(rows of the left factor, rows of the right one), in multiplications of a GEMM."""
+    """Return the split with the least cost(left rows, right rows), in multiplications of a GEMM."""
     return min((Split(orders, cut) for cut in range(len(orders) + 1)), key=lambda split: cost(*split.shape))
 
 
 def factor_bytes(split: Split, rows: int, copies: int) -> int:
-    """What `Factors` take."""
+    """Return the bytes of `Factors`."""
     left, right = split.shape
     axes = sum(2 * order + 1 for order in split.orders)
     waves = 2 * (1 + max(split.orders))
@@ -101,7 +101,7 @@ def factor_bytes(split: Split, rows: int, copies: int) -> int:
 
 
 class Factors:
-    """Room for both factors of a block of points, and what fills it."""
+    """Buffers of both factors of a block of points."""
 
     def __init__(self, split: Split, rows: int, copies: int = 1, device: Device = HOST):
         self.split = split
@@ -115,9 +115,9 @@ class Factors:
         self._products = device.empty((2, widest, rows))
 
     def of(self, angles: Array, weights: Array | None = None) -> tuple[Array, Array]:
-        """The left (l, b) and the right factor (r, b) of angles (b, d); they are overwritten by the next call.
+        """Return the left (l, b) and right factor (r, b) of angles (b, d), overwritten by the next call.
 
-        With weights (w, b), the left factor times each of them, (w l, b).
+        With weights (w, b), the left factor is multiplied by each of them, (w l, b).
         """
         b = len(angles)
         wave = self._wave[:b]
@@ -132,7 +132,7 @@ class Factors:
         return self._product(left, self._left[:, :b]), self._product(right, self._right[:, :b])
 
     def _product(self, parts: Sequence[Array], out: Array) -> Array:
-        """All products of one row of each part, those of the last part next to each other."""
+        """Return all products of one row of each part, the last part fastest."""
         if not parts:
             return self._ones[:, : out.shape[1]]
         product = parts[0]
@@ -145,7 +145,7 @@ class Factors:
 
 
 def _fill(rows: Array, wave: ComplexArray, powers: ComplexArray) -> None:
-    """cos(j t) and sin(j t) into rows (2 o + 1, b) from exp(i t) (b,), by way of powers exp(i j t)."""
+    """Fill rows (2 o + 1, b) with cos(j t) and sin(j t) from exp(i t) (b,), by powers exp(i j t)."""
     order = len(rows) // 2
     powers[0] = wave
     done = 1

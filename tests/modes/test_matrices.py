@@ -125,5 +125,5 @@ def test_lower_frequencies_need_the_middle_modes() -> None:
 
 
 def test_functions_at_two_points_have_no_modes() -> None:
-    with pytest.raises(ValueError, match=r"future|two points"):
+    with pytest.raises(ValueError, match="modes"):
         weights_of(operators.Cross().forms, operators.Cross().functionals, 2)

@@ -92,7 +92,7 @@ def test_bad_rows_change_no_sums() -> None:
     assert sums.result()[0, 1, 1] == pytest.approx(1)
 
 
-@pytest.mark.skipif(not nufft.available(), reason="needs finufft")
+@pytest.mark.skipif(not nufft.available(), reason="finufft")
 @pytest.mark.parametrize("sizes", [(0.0, 1e-30, 1.0), (1e-12, 1.0, 1e12), (1e12, 0.0, 1e-12), (0.0, 0.0, 0.0)])
 def test_a_weight_that_grows_does_not_hide_others(sizes: tuple[float, ...]) -> None:
     """One weight is 1, and the other of another size in each call."""
