@@ -130,7 +130,7 @@ def test_loading_executes_no_code_of_a_file(name: str, tmp_path: Path, monkeypat
         with pytest.raises(UntrustedError, match=r"load it with trusted=\['"):
             load(tmp_path / f"{number}.zarr")
         assert not imported
-        with pytest.raises(ValueError, match="does not inherit from a class of daskspectral"):
+        with pytest.raises(ValueError, match=re.escape(hostile)):
             load(tmp_path / f"{number}.zarr", trusted=[hostile])
     assert number > 0
     assert not (tmp_path / "owned").exists()
@@ -140,7 +140,7 @@ KERNELS: list[tuple[str, dict[str, Any], type[Exception], str]] = [
     ("kernels.Radial", {"q": {"$function": "os.getcwd"}}, UntrustedError, r"os\.getcwd"),
     ("kernels.Radial", {"q": {"$function": "users_module.Plain"}}, ValueError, r"users_module\.Plain"),  # a class
     ("manifolds.Sphere", {"d": 3}, ValueError, r"manifolds\.Sphere"),
-    ("a..b", {}, ValueError, "no class or function"),
+    ("a..b", {}, ValueError, r"a\.\.b"),
 ]
 
 

@@ -31,7 +31,7 @@ def banded_squares(weights: Array | int) -> Array:
 def check_total(weight: float) -> None:
     """Raise ValueError if the sum of weights is not positive, not finite or too small for products."""
     if not weight > 0:
-        raise ValueError(f"the total sample weight must be positive, got {weight:g}")
+        raise ValueError(f"the sum of sample weights must be positive, got {weight or 'zero'}")
     if not math.isfinite(weight):
         raise ValueError("the sum of the sample weights overflows: scale them down")
     if weight < LEAST_TOTAL:
