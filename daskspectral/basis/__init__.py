@@ -1,40 +1,39 @@
 """Bases: the p functions whose span the operator is restricted to.
 
-By default a fit uses k(., y_i) at landmarks that it draws. Its argument `basis` takes these and any other functions,
-`right_basis` the right functions of an operator with singular values; "landmarks", "fourier" and "network" are names of
-`Landmarks()`, `FourierBasis()` and `NeuralBasis()`.
+The default is k(., y_i) at landmarks y_i chosen among the rows. Estimators accept these and all other bases as `basis`,
+and as `right_basis` for the test functions of an operator with singular values; "landmarks", "fourier" and "network"
+are names of `Landmarks()`, `FourierBasis()` and `NeuralBasis()`.
 
     basis                                  functions
-    Landmarks(kernel, n_landmarks)         k(., y_i) at rows that the fit chooses; kernel and number too, by default
-    LandmarkBasis(kernel, points)          k(., y_i) at prepared points
+    Landmarks(kernel, n_landmarks)         k(., y_i) at chosen rows; by default, kernel and number are chosen too
+    LandmarkBasis(kernel, points)          k(., y_i) at known points
     RandomFourierFeatures.draw(kernel, d,  random Fourier features of a Gaussian, exponential or Matern kernel
                       p, random_state)
     FourierBasis(n_frequencies)            1, cos, sin on a lattice of frequencies in a box, for 1 to 3 variables: one
-                                           pass sums few modes, from which any stationary kernel is solved; not
-                                           for operators that take two points, as Transfer
-    TrigonometricBasis(periods, degree)    1, cos, sin and their products for any number of periodic columns, as angles
+                                           pass sums a few modes, which serve any stationary kernel; not for
+                                           operators with two points, such as Transfer
+    TrigonometricBasis(periods, degree)    1, cos, sin and their products for any number of periodic columns
     MonomialBasis(d, degree)               all monomials up to a total degree
     HarmonicBasis(manifold, count)         eigenfunctions of a manifold's Laplacian, whole eigenspaces
-    InvariantBasis(harmonic, group)        the combinations of harmonics that a group leaves unchanged
-    EquivariantBasis(harmonic, group,      vector-valued ones, whose values change with the group: f(g x) = ρ(g) f(x)
+    InvariantBasis(harmonic, group)        the combinations of harmonics that are invariant under a group
+    EquivariantBasis(harmonic, group,      equivariant vector-valued ones: f(g x) = ρ(g) f(x)
                      representation)
-    NeuralBasis(hidden)                    neurons of a perceptron, trained by the operator's loss before the pass
+    NeuralBasis(hidden)                    neurons of a perceptron, trained by the operator's loss
     NearestCentroids(n_centroids)          weights of the nearest centroids, for operators.NeighborJumps
     NormalizedRBF(centers, width)          normalized Gaussians, a smooth partition of the data, for short
                                            trajectories; NormalizedRBF.draw(x, p) chooses the centers
-    CallableBasis(function, gradient, d=d) your own: function(x (c, d)) -> (p, c), gradient -> (p, c, d)
-    Concatenated((a, b))                   several side by side
+    CallableBasis(function, gradient, d=d) user-defined: function(x (c, d)) -> (p, c), gradient -> (p, c, d)
+    Concatenated((a, b))                   several bases together
     ConstantBasis(d)                       the function 1
-    DirichletBasis(basis, boundary)        any of these times a function that is 0 at the boundary of the data, without
-                                           a constant: BoxBoundary(lower, upper), BallBoundary(radius, center), a
-                                           subclass of Boundary
+    DirichletBasis(basis, boundary)        any of these times a function that is 0 at the boundary of the data:
+                                           BoxBoundary(lower, upper), BallBoundary(radius, center), a subclass of
+                                           Boundary
 
-`Landmarks`, `FourierBasis`, `NeuralBasis`, `NearestCentroids` and `DirichletBasis` are recipes: `recipe.build(sample,
-rng)` makes a basis when a fit knows the data, `LandmarkBasis`, `FourierLattice`, `NetworkBasis`, `CentroidBasis` or
-`DirichletFunctions`, which is `basis_`.
-A subclass of `BasisRecipe` with `cost`, `probe` and `build` is a recipe of your own.
+`Landmarks`, `FourierBasis`, `NeuralBasis`, `NearestCentroids` and `DirichletBasis` are recipes: fits call
+`recipe.build(sample, rng)`, and `basis_` is a `LandmarkBasis`, `FourierLattice`, `NetworkBasis`, `CentroidBasis` or
+`DirichletFunctions`. A user-defined recipe is a subclass of `BasisRecipe` with `cost`, `probe` and `build`.
 
-`daskspectral.testing.check_basis` tests a basis of your own.
+`daskspectral.testing.check_basis` tests a user-defined basis.
 
     >>> import numpy as np
     >>> import daskspectral as dsp

@@ -1,4 +1,4 @@
-"""Sums over blocks of rows: products of features, matrices of forms and functionals, or modes."""
+"""Sums over blocks of rows: matrices of forms, functionals, and Fourier modes."""
 
 from __future__ import annotations
 
@@ -34,32 +34,32 @@ if TYPE_CHECKING:
     from daskspectral.basis.lattice import FourierLattice
 
 Sides = tuple[str, str]
-MODERATE = 30  # powers of two by which the roots of weights may differ from 1 in float32 without being rescaled
+MODERATE = 30  # powers of two by which square-root weights may differ from 1 in float32 without rescaling
 
 
 class GradientSum(Protocol):
-    """A basis's own short cut for sum_k <grad phi_i, grad phi_j>(x_k)."""
+    """Direct sum of sum_k <grad phi_i, grad phi_j>(x_k) for one basis."""
 
     def add(self, evaluation: Any) -> None:
         """Add one block."""
 
     def result(self, gram: Array) -> Array:
-        """The matrix (p, p), given the sum of phi phi^T over the same blocks, where the blocks were."""
+        """Return the matrix (p, p), given the sum of phi phi^T over the same blocks, on their device."""
 
 
 def contraction(
     left: Basis, right: Basis, products: Sequence[AtomProduct], dtype: Any, workspace: Workspace
 ) -> PairContraction | BlockContraction:
-    """Return empty sums of products between two bases, part by part of bases that are concatenated."""
+    """Return empty sums of products between two bases, one for each pair of concatenated parts."""
     if left.parts == (left,) and right.parts == (right,):
         return PairContraction(left, right, products, dtype, workspace)
     return BlockContraction(left, right, products, dtype, workspace)
 
 
 class PairContraction:
-    """Sums of products of features over blocks, one matrix (p, q) for each product, by one GEMM or SYRK each.
+    """Sums of products of features, one matrix (p, q) for each product, by one GEMM or SYRK per block.
 
-    Gradients are summed by the short cut of the basis if it has one.
+    Gradients are summed by the direct sum of the basis if it has one.
 
     Examples
     --------
@@ -77,7 +77,7 @@ class PairContraction:
         self.products = tuple(products)
         live = [p for p in products if not (left.kills(p.left) or right.kills(p.right))]
         self.device = workspace.device
-        here = not self.device.accelerated or left.portable  # a short cut reads what functions evaluated there keep
+        here = not self.device.accelerated or left.portable  # the direct sum reads buffers of this evaluation
         self.gradients: dict[AtomProduct, GradientSum] = {}
         needed: list[AtomProduct] = []
         for product in live:
@@ -91,7 +91,7 @@ class PairContraction:
         self.dimension, self.shape = left.dimension, shape
 
     def add(self, lefts: Mapping[str, Evaluation], rights: Mapping[str, Evaluation], block: Block) -> None:
-        """Add one block, seen through the two bases at each view."""
+        """Add one block, with the evaluations of the two bases at each view."""
         for product, total in self.sums.items():
             for a, b in scalar_pairs(product, block, self.dimension):
                 left = scalar_feature(lefts, a, block)
@@ -108,7 +108,7 @@ class PairContraction:
             shortcut.add(lefts[product.left.view])
 
     def result(self) -> dict[AtomProduct, Array]:
-        """Return the sums so far, in float64, on the host."""
+        """Return the sums in float64 on the host."""
         results = dict(self.sums)
         for product, shortcut in self.gradients.items():
             results[product] = shortcut.result(self.sums[_gram_of(product)])
@@ -116,7 +116,7 @@ class PairContraction:
 
 
 def _weighted(left: Array, right: Array, weight: Array) -> tuple[Array, Array]:
-    """Features (p, c) and (q, c) times the weights (c,) on the left; without rows of weight 0 if most are."""
+    """Return the features (p, c) times the weights (c,), and (q, c); without rows of weight 0 if most are."""
     kept = weight.nonzero()[0]
     if 2 * len(kept) < len(weight):
         left, right, weight = left[:, kept], right[:, kept], weight[kept]
@@ -133,7 +133,7 @@ def _gram_of(product: AtomProduct) -> AtomProduct:
 
 
 class BlockContraction:
-    """A contraction for each pair of parts; if the whole is symmetric, the lower blocks mirror the upper."""
+    """Contraction for each pair of parts; in a symmetric matrix the lower blocks mirror the upper ones."""
 
     def __init__(self, left: Basis, right: Basis, products: Sequence[AtomProduct], dtype: Any, workspace: Workspace):
         self.products = tuple(products)
@@ -148,14 +148,14 @@ class BlockContraction:
                     self.pairs[i, j] = contraction(a, b, wanted, dtype, workspace)
 
     def add(self, lefts: Mapping[str, Evaluation], rights: Mapping[str, Evaluation], block: Block) -> None:
-        """Add one block, seen through the two bases at each view."""
+        """Add one block, with the evaluations of the two bases at each view."""
         for (i, j), pair in self.pairs.items():
             left = {v: _parts(e)[i] for v, e in lefts.items()}
             right = {v: _parts(e)[j] for v, e in rights.items()}
             pair.add(left, right, block)
 
     def result(self) -> dict[AtomProduct, Array]:
-        """Return the sums so far, in float64, on the host."""
+        """Return the sums in float64 on the host."""
         found = {key: pair.result() for key, pair in self.pairs.items()}
         rows, columns = range(len(self.rows)), range(len(self.columns))
 
@@ -170,11 +170,27 @@ def _parts(evaluation: Evaluation) -> tuple[Evaluation, ...]:
 
 
 class Accumulator(ABC):
-    """Sums of forms and functionals over the rows of one group, to which blocks are added one by one.
+    """Sums of forms and functionals over the rows of one group, block by block.
+
+    Parameters
+    ----------
+    workspace : Workspace
+        Buffers and device.
 
     See Also
     --------
-    daskspectral.basis.Basis.accumulator : makes one; `Basis.matrices` makes matrices of forms of what it returns.
+    Basis.accumulator : Returns one; `Basis.matrices` converts its results to matrices of forms.
+
+    Examples
+    --------
+    >>> from daskspectral.basis import ConstantBasis
+    >>> from daskspectral.forms import gram
+    >>> from daskspectral.workspace import Workspace
+    >>> basis = ConstantBasis(1)
+    >>> sums = basis.accumulator(basis, {"gram": gram}, {}, dtype=float, workspace=Workspace())
+    >>> sums.add(Block({"x": np.zeros((5, 1))}, np.dtype(float), Workspace()))
+    >>> sums.result()["gram"]
+    array([[5.]])
     """
 
     def __init__(self, workspace: Workspace):
@@ -183,7 +199,7 @@ class Accumulator(ABC):
     @final
     def add(self, block: Block) -> None:
         """Add one block of rows."""
-        # OpenBLAS sets the flag of invalid values for finite products too; the sums are checked when they are solved
+        # OpenBLAS flags invalid values for finite products too; sums are checked before solving
         with np.errstate(invalid="ignore"), numbered(block.fields):
             self._add(block)
         self._workspace.launched()
@@ -193,14 +209,14 @@ class Accumulator(ABC):
 
     @abstractmethod
     def result(self) -> dict[str, Any]:
-        """Return the sums so far, by name."""
+        """Return the sums by name."""
 
 
 class MatrixSums(Accumulator):
-    """Sums of forms (p, q) between two bases, and of functionals (p,) or (p, m), by their names.
+    """Sums of forms (p, q) between two bases, and of functionals (p,) or (p, m), by name.
 
-    Each basis is evaluated once per block and view, for all products that it takes part in; if the right basis is the
-    left one, a single contraction serves all forms. Views of rows that follow one another are evaluated together.
+    Each basis is evaluated once per block and view for all its products; if both bases are the same, one contraction
+    serves all forms. Views of consecutive rows are evaluated together.
     """
 
     def __init__(
@@ -250,10 +266,10 @@ class MatrixSums(Accumulator):
             products.add(at[left], at[right], block)
 
     def _in_range(self, block: Block) -> Block:
-        """The block with the roots of its weights in units of 2^exponent, where float32 would not hold them."""
+        """Return the block with square-root weights in units of 2^exponent if float32 would not hold them."""
         if not self._narrow or block.scale is None:
             return block
-        if self._exponent is None and block.scale.any():  # once: what was added before is in its unit
+        if self._exponent is None and block.scale.any():  # set once: earlier sums are in this unit
             exponent = math.frexp(block.scale.max())[1]
             self._exponent = exponent if abs(exponent) > MODERATE else 0
         return replace(block, scale=np.ldexp(block.scale, -self._exponent)) if self._exponent else block
@@ -269,7 +285,7 @@ class MatrixSums(Accumulator):
 
 
 class ModeSums(Accumulator):
-    """Sums of exp(-i j.t) times each of the `weights` of the forms of a lattice, |j_a| <= 2 m_a, by their names."""
+    """Sums of exp(-i j.t) times each of the `weights` of the forms of a lattice, |j_a| <= 2 m_a, by name."""
 
     def __init__(self, lattice: FourierLattice, weights: Sequence[ModeWeight], workspace: Workspace):
         super().__init__(workspace)
@@ -286,7 +302,7 @@ class ModeSums(Accumulator):
         self._sum.add(lattice.angles(np.asarray(block.x, dtype=float)), weights)
 
     def _weights(self, block: Block) -> NDArray[Any] | None:
-        """Return the weights (W, c) of all modes, times the sample weights; None for 1 alone."""
+        """Return the weights (W, c) of all modes times the sample weights; None if the only weight is 1."""
         sample = None if block.scale is None else np.asarray(block.scale, dtype=float) ** 2
         columns, names = [], []
         for weight in self._mode_weights:
@@ -301,7 +317,7 @@ class ModeSums(Accumulator):
         return np.concatenate(columns)
 
     def result(self) -> dict[str, NDArray[Any]]:
-        """Return the modes so far, (2 M_1 + 1, ...), or (m, 2 M_1 + 1, ...) of a weight of m columns, by name."""
+        """Return the modes (2 M_1 + 1, ...), or (m, 2 M_1 + 1, ...) for a weight with m columns, by name."""
         if self._sum is None:
             return {}
         found, sums, start = {}, self._sum.result(), 0
@@ -313,9 +329,9 @@ class ModeSums(Accumulator):
 
 
 def evaluate(basis: Basis, block: Block, atoms: list[Atom]) -> dict[str, Evaluation]:
-    """The basis at each view of a block, for what these atoms need.
+    """Return the evaluations of the basis at each view of a block, for these atoms.
 
-    Views of rows that follow one another are evaluated together: each row once.
+    Views of consecutive rows are evaluated together, each row once.
     """
     leaves = list(dict.fromkeys(leaf for a in atoms for leaf in a.leaves))
     views = dict.fromkeys(a.view for a in leaves)
@@ -327,7 +343,7 @@ def evaluate(basis: Basis, block: Block, atoms: list[Atom]) -> dict[str, Evaluat
 
 
 def joined(block: Block) -> Array | None:
-    """The rows of x and those that follow them, (c + s, d), where all views are parts of these; else None."""
+    """Return the rows of x and their successors, (c + s, d), if all views are slices of these; else None."""
     x, shifts = block.x, block.shifts
     last = max(shifts, key=lambda view: shifts[view])
     c, longest = len(x), shifts[last]
@@ -339,13 +355,13 @@ def joined(block: Block) -> Array | None:
 
 
 def _following(block: Block, shift: int) -> Callable[[Array], Array]:
-    """The features of the rows of a block that come some rows later, with the roots of the weights."""
+    """Return the features at rows shifted in time, with the square-root weights."""
     return lambda feature: block.weighted(feature[:, shift : shift + len(block.x)])
 
 
 def _combine(terms: tuple[tuple[float, Any], ...], sums: Mapping[Any, Array]) -> Array:
     factor, key = terms[0]
-    if len(terms) == 1 and factor == 1:  # two forms may share it: nothing is added to it in place
+    if len(terms) == 1 and factor == 1:  # shared by forms: never modified in place
         return np.asarray(sums[key])
     total = factor * sums[key]
     for factor, key in terms[1:]:

@@ -1,4 +1,4 @@
-"""Boundary functions, positive inside a domain and 0 at its boundary, and boxes of points."""
+"""Boundary functions, positive inside a domain and 0 on its boundary, and boxes of points."""
 
 from __future__ import annotations
 
@@ -18,10 +18,16 @@ Interval = tuple[float, float]
 
 
 class Boundary(Registered, ABC):
-    """A function w of points x (c, d), positive inside a domain, that falls to 0 linearly at its boundary.
+    """Function w of points x (c, d), positive inside a domain, that decays linearly to 0 at its boundary.
 
-    A subclass gives `values`, `gradient` for forms with first derivatives and `hessian` for second ones, and declares
-    a lower `order` if it lacks some.
+    A subclass implements `values`, `gradient` for forms with first derivatives and `hessian` for second ones, and
+    declares a lower `order` if it lacks some.
+
+    See Also
+    --------
+    BoxBoundary : A box.
+    BallBoundary : A ball.
+    DirichletBasis : Functions times a boundary function.
 
     Examples
     --------
@@ -32,41 +38,58 @@ class Boundary(Registered, ABC):
 
     @property
     def order(self) -> int:
-        """The highest order of a derivative that is known: 0, 1 or 2."""
+        """Highest order of a known derivative: 0, 1 or 2."""
         return 2
 
     @property
     def dimension(self) -> int | None:
-        """The number of variables d; None if any number will do."""
+        """Number of variables d; None if any number is accepted."""
         return None
 
     @abstractmethod
     def values(self, x: Array) -> Array:
-        """w (c,)."""
+        """Return w (c,) at points x (c, d)."""
 
     def gradient(self, x: Array) -> Array:
-        """The gradient of w (c, d)."""
+        """Return the gradient of w, (c, d)."""
         raise NotImplementedError
 
     def hessian(self, x: Array) -> Array:
-        """The second derivatives of w (c, d, d)."""
+        """Return the second derivatives of w, (c, d, d)."""
         raise NotImplementedError
 
     def outside(self, x: Array) -> NDArray[np.bool_]:
-        """Which points lie outside the domain (c,)."""
+        """Return the mask (c,) of points outside the domain."""
         return np.asarray(self.values(x) < 0)
 
     def sides(self, x: Array) -> Array:
-        """How far the rows are from each part of the boundary, (n, s), in any unit; by default as of one part."""
+        """Return the distances (n, s) of rows from each part of the boundary, in any unit; by default one part."""
         return self.values(x)[:, None]
 
 
 @dataclass(frozen=True, init=False)
 class BoxBoundary(Boundary):
-    """prod_a 4 (x_a - lower_a)(upper_a - x_a) / (upper_a - lower_a)²: 0 on the sides of a box, 1 in its middle.
+    """Boundary of a box: prod_a 4 (x_a - lower_a)(upper_a - x_a) / (upper_a - lower_a)².
 
-    Bounds are numbers for one column, or sequences of one for each. A column with the bounds -inf and inf has no sides;
-    with one of them, its factor is the distance from the other.
+    It is 0 on the sides and 1 in the center. A column with the bounds -inf and inf has no sides; with one finite bound,
+    its factor is the distance from it.
+
+    Parameters
+    ----------
+    lower : float or sequence of float
+        Lower bounds: a number for one column, or one for each.
+    upper : float or sequence of float
+        Upper bounds.
+
+    Raises
+    ------
+    ValueError
+        If lower < upper does not hold, the lengths differ, or no bound is finite.
+
+    See Also
+    --------
+    BallBoundary : Boundary of a ball.
+    DirichletBasis : Functions times a boundary function.
 
     Examples
     --------
@@ -82,8 +105,8 @@ class BoxBoundary(Boundary):
         a, b = (np.atleast_1d(np.asarray(bound, dtype=float)) for bound in (lower, upper))
         if a.ndim != 1 or a.shape != b.shape or not (a < b).all() or not np.isfinite([a, b]).any():
             raise ValueError(
-                "a BoxBoundary has bounds lower < upper, one of each for every column, and a finite one at least; got "
-                f"lower={lower!r}, upper={upper!r}"
+                "BoxBoundary requires lower < upper for every column and at least one finite bound, got "
+                f"lower={lower!r}, upper={upper!r}."
             )
         self._set(lower=tuple(a.tolist()), upper=tuple(b.tolist()))
 
@@ -104,8 +127,8 @@ class BoxBoundary(Boundary):
         found = np.empty((len(x), d, d))
         for a in range(d):
             for b in range(a + 1):
-                own = bends[:, a] if a == b else slopes[:, a] * slopes[:, b]
-                found[:, a, b] = found[:, b, a] = own * np.delete(f, [a, b], axis=1).prod(axis=1)
+                product = bends[:, a] if a == b else slopes[:, a] * slopes[:, b]
+                found[:, a, b] = found[:, b, a] = product * np.delete(f, [a, b], axis=1).prod(axis=1)
         return found
 
     def outside(self, x: Array) -> NDArray[np.bool_]:
@@ -117,7 +140,7 @@ class BoxBoundary(Boundary):
         return np.hstack([x[:, low] - lower[low], upper[high] - x[:, high]])
 
     def _factors(self, x: Array) -> tuple[Array, Array, Array]:
-        """The factor of each column with its first and second derivatives, (c, d) each."""
+        """Return the factor of each column with its first and second derivatives, (c, d) each."""
         lower, upper = np.array([self.lower, self.upper])[:, :, None]
         low, high = np.isfinite(lower), np.isfinite(upper)
         above = np.where(low, x.T - np.where(low, lower, 0), 1.0)
@@ -129,7 +152,19 @@ class BoxBoundary(Boundary):
 
 @dataclass(frozen=True)
 class BallBoundary(Boundary):
-    """1 - |x - center|² / radius²: 0 on a sphere (a circle in the plane), 1 in its center, the origin by default.
+    """Boundary of a ball: 1 - |x - center|² / radius², 0 on the sphere and 1 in the center.
+
+    Parameters
+    ----------
+    radius : float
+        Radius.
+    center : tuple of float, optional
+        Center (d,); by default the origin.
+
+    See Also
+    --------
+    BoxBoundary : Boundary of a box.
+    DirichletBasis : Functions times a boundary function.
 
     Examples
     --------
@@ -145,7 +180,7 @@ class BallBoundary(Boundary):
         if self.center is not None:
             center = np.asarray(self.center, dtype=float)
             if center.ndim != 1 or not np.isfinite(center).all():
-                raise ValueError(f"the center of a BallBoundary has one finite number a column; it is {self.center!r}")
+                raise ValueError(f"center must be one finite number for each column, got {self.center!r}.")
             self._set(center=tuple(center.tolist()))
 
     @property
@@ -167,10 +202,10 @@ class BallBoundary(Boundary):
 
 @dataclass(frozen=True, eq=False)
 class Box:
-    """The `sides` (lower, upper) of a box by column, None for a periodic one, and the `period` (d,) of functions.
+    """Box with `sides` (lower, upper) by column, None for periodic ones, and the `period` (d,) of functions.
 
-    Rows outside are left out of sums, and may be a `share` of all rows; functions there have the values of the nearest
-    point of the box, because beyond it they return to their values at its other end.
+    Rows outside are excluded from sums, and may be a `share` of all rows. Functions there have the values of the
+    nearest point of the box, because beyond it they return to their values at the opposite side.
 
     Examples
     --------
@@ -185,22 +220,22 @@ class Box:
 
     @property
     def center(self) -> Array:
-        """The middle of the box, (d,); 0 along periodic axes."""
+        """Center of the box, (d,); 0 along periodic axes."""
         return np.array([0.5 * (side[0] + side[1]) if side else 0.0 for side in self.sides])
 
     @property
     def shown(self) -> str:
-        """The rounded ends, or the period, by column."""
+        """Rounded bounds, or the period, by column."""
         pairs = zip(self.period, self.sides, strict=True)
         return f"[{', '.join(f'({s[0]:.6g}, {s[1]:.6g})' if s else f'period {p:.6g}' for p, s in pairs)}]"
 
     def __str__(self) -> str:
-        return f"outside the box {self.shown} of the lattice: give a wider one"
+        return f"outside the box {self.shown} of the lattice; pass a wider box"
 
     def __call__(self, x: Array) -> NDArray[np.bool_]:
-        """Return which of the points (c, d) are outside, (c,)."""
+        """Return the mask (c,) of points (c, d) outside the box."""
         found = np.zeros(len(x), dtype=bool)
-        columns = np.ascontiguousarray(x.T)  # extremes of contiguous columns are ten times quicker
+        columns = np.ascontiguousarray(x.T)  # extremes of contiguous columns are ten times faster
         for column, side in zip(columns, self.sides, strict=True):
             if side and (column.min(initial=side[1]) < side[0] or column.max(initial=side[0]) > side[1]):
                 found |= ~((column >= side[0]) & (column <= side[1]))
@@ -210,19 +245,19 @@ class Box:
         """Raise ValueError if more than the share of all rows are outside."""
         if outside > self.share * rows:
             raise ValueError(
-                f"{outside} of {rows} rows lie outside the box {self.shown} of the lattice: give a wider box, or "
-                f"a larger share than FourierBasis(outside={self.share:g})"
+                f"{outside} of {rows} rows lie outside the box {self.shown} of the lattice. Pass a wider box, or "
+                f"a larger share than FourierBasis(outside={self.share:g})."
             )
 
     def nearest(self, x: Array) -> tuple[Array, NDArray[np.bool_] | None]:
-        """Return the points of the box nearest to points (c, d), and which coordinates are outside; None if none is."""
+        """Return the nearest points of the box, and the mask of coordinates outside, or None if all are inside."""
         if not self(x).any():
             return x, None
         lower, upper = np.array([side or (-np.inf, np.inf) for side in self.sides]).T
         return np.clip(x, lower, upper, dtype=x.dtype), (x < lower) | (x > upper)
 
     def beyond(self, x: Array) -> Array | None:
-        """Return how many periods points (c, d) are outside, (c,); None if none is."""
+        """Return the distances (c,) of points (c, d) from the box in periods, or None if all are inside."""
         nearest, outside = self.nearest(x)
         if outside is None:
             return None

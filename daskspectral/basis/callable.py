@@ -1,4 +1,4 @@
-"""Functions of a whole block of points at once, with their gradients: those of a user, and normalized RBF."""
+"""Bases evaluated for a whole block at once, with gradients: user-defined functions and normalized RBF."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Function = Callable[[Array], Array]
 
 
 class Differentiated(Basis):
-    """Functions that are evaluated for a whole block at once, and their gradients, which need not be known.
+    """Basis whose functions and, if known, gradients are evaluated for a whole block at once.
 
     Examples
     --------
@@ -34,11 +34,11 @@ class Differentiated(Basis):
 
     @abstractmethod
     def evaluate(self, x: Array) -> Array:
-        """phi_i(x_k) at points (c, d), (p, c)."""
+        """Return phi_i(x_k), (p, c), at points (c, d)."""
 
     @abstractmethod
     def differentiate(self, x: Array) -> Array:
-        """grad phi_i(x_k) at points (c, d), (p, c, d). Raises SmoothnessError where it is not known."""
+        """Return grad phi_i(x_k), (p, c, d), at points (c, d). Raises SmoothnessError if it is not known."""
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         return _DifferentiatedEvaluation(self, block)
@@ -46,12 +46,32 @@ class Differentiated(Basis):
 
 @dataclass(frozen=True, eq=False)
 class CallableBasis(Differentiated):
-    """The p functions that `function` evaluates, x (c, d) -> (p, c), with `gradient`, x (c, d) -> (p, c, d).
+    """User-defined basis: p functions, evaluated together.
 
-    They are called with float64 points, block by block, in several threads at once. To learn p they are called on a
-    few points of the unit cube when the basis is made. `holds_constant=True` says that the span holds a constant, so
-    that estimators add none. A saved model keeps only the import paths: to be saved, the functions must lie in a
-    module. Raises ValueError where a function returns another shape.
+    Functions are called with float64 points, block by block, from several threads at once; the constructor calls them
+    on a few points of the unit cube to determine p. A saved model keeps only import paths, so that functions to be
+    saved must be defined in a module.
+
+    Parameters
+    ----------
+    function : callable
+        Functions x (c, d) -> (p, c).
+    gradient : callable, optional
+        Their gradients x (c, d) -> (p, c, d); without them forms with derivatives raise SmoothnessError.
+    d : int
+        Number of variables.
+    holds_constant : bool
+        True if the span contains the constant, so that estimators add none.
+
+    Raises
+    ------
+    ValueError
+        If a function returns another shape.
+
+    See Also
+    --------
+    Basis : The interface, for functions with faster sums.
+    daskspectral.testing.check_basis : Test of a user-defined basis.
 
     Examples
     --------
@@ -81,7 +101,7 @@ class CallableBasis(Differentiated):
             if len(shape) != 2 or not shape[0] or shape[1] != 3:
                 raise ValueError(_misshapen("function", self.function, shape, (3, self.d), "(p, c), here (p, 3)"))
             self._set(_size=shape[0])
-            self.evaluate(unit_points(2, self.d))  # another number of points: p and c are not mistaken for each other
+            self.evaluate(unit_points(2, self.d))  # another number of points distinguishes p from c
             if self.gradient is not None:
                 self.differentiate(unit_points(2, self.d))
 
@@ -103,17 +123,20 @@ class CallableBasis(Differentiated):
 
     def remedy(self, order: int) -> str:
         if order == 1:
-            return "give CallableBasis their gradient, a function x (c, d) -> (p, c, d)"
-        return f"CallableBasis has first derivatives at most; {super().remedy(order)}"
+            return "Pass CallableBasis a gradient, a function x (c, d) -> (p, c, d)."
+        return f"CallableBasis has first derivatives at most. {super().remedy(order)}"
 
     def evaluate(self, x: Array) -> Array:
-        """phi_i(x_k), (p, c). Raises ValueError where the function returns another shape."""
+        """Return phi_i(x_k), (p, c). Raises ValueError if the function returns another shape."""
         return self._shaped("function", self.function, x, (self.size, len(x)), "(p, c)")
 
     def differentiate(self, x: Array) -> Array:
-        """grad phi_i(x_k), (p, c, d). Raises SmoothnessError without a gradient, ValueError for another shape."""
+        """Return grad phi_i(x_k), (p, c, d).
+
+        Raises SmoothnessError without a gradient, and ValueError for another shape.
+        """
         if self.gradient is None:
-            raise SmoothnessError(f"the gradient of {self.description} is not known; {self.remedy(1)}")
+            raise SmoothnessError(f"{self.description} have no gradient. {self.remedy(1)}")
         return self._shaped("gradient", self.gradient, x, (self.size, *x.shape), "(p, c, d)")
 
     def _shaped(self, role: str, function: Function, x: Array, wanted: tuple[int, ...], letters: str) -> Array:
@@ -124,19 +147,19 @@ class CallableBasis(Differentiated):
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """What messages call a user's function."""
+    """Return the name of a user's function for messages."""
     return getattr(function, "__name__", None) or repr(function)
 
 
 def _misshapen(role: str, function: Function, shape: tuple[int, ...], points: tuple[int, ...], wanted: str) -> str:
     return (
-        f"the {role} {name_of(function)} of a CallableBasis was given points {points} and returned shape {shape}; it "
-        f"must return {wanted}: functions first, one row each"
+        f"the {role} {name_of(function)} of a CallableBasis must return {wanted}, one row for each function, got shape "
+        f"{shape} at points {points}."
     )
 
 
 class _DifferentiatedEvaluation(Evaluation):
-    """Values and gradients of one block, each computed once, at the first request."""
+    """Values and gradients of one block, each computed at the first request."""
 
     def __init__(self, basis: Differentiated, block: Block):
         self.basis, self.block = basis, block
@@ -148,7 +171,7 @@ class _DifferentiatedEvaluation(Evaluation):
 
     @cached_property
     def slopes(self) -> Array:
-        """The partial derivatives, axis by axis, (d, p, c)."""
+        """Partial derivatives by axis, (d, p, c)."""
         found = np.moveaxis(self.basis.differentiate(self.points), 2, 0)
         return np.ascontiguousarray(self.block.weighted(found))
 
@@ -160,18 +183,34 @@ class _DifferentiatedEvaluation(Evaluation):
         return found
 
 
-ROUNDS = 20  # of k-means: with few, the chance of the first centres decides how good cells are
-NEIGHBOURS = 2  # whose distances are the spacing of centres
+ROUNDS = 20  # of k-means: with few, the quality of cells depends on the seeds
+NEIGHBORS = 2  # whose distances are the spacing of centers
 
 
 @dataclass(frozen=True, eq=False)
 class NormalizedRBF(Differentiated):
-    """φ_i(x) = exp(-|x - y_i|² / 2 w²) / Σ_j exp(-|x - y_j|² / 2 w²) for centers y (p, d) and a width w.
+    """Normalized Gaussians φ_i(x) = exp(-|x - y_i|² / 2 w²) / Σ_j exp(-|x - y_j|² / 2 w²).
 
-    As w falls to 0 they become the indicators of the Voronoi cells of the centers, the states of a Markov state model;
+    As w tends to 0 they become the indicators of the Voronoi cells of the centers, the states of a Markov state model;
     a width near the distance of neighboring centers makes them smooth. They are bounded far from all centers, and their
-    span contains the constant. A few of them suit short trajectories, whose rows determine few functions. Raise
-    ValueError if the centers are not finite numbers (p, d), or w is not positive.
+    span contains the constant. A few of them suit short trajectories, whose rows determine few functions.
+
+    Parameters
+    ----------
+    centers : array of shape (p, d)
+        Centers y.
+    width : float
+        Width w in the units of the columns.
+
+    Raises
+    ------
+    ValueError
+        If the centers are not finite numbers (p, d), or the width is not positive.
+
+    See Also
+    --------
+    NearestCentroids : Sparse weights of the nearest centroids, for random walks.
+    Landmarks : Functions of a kernel at landmarks.
 
     Examples
     --------
@@ -191,19 +230,20 @@ class NormalizedRBF(Differentiated):
     def __post_init__(self) -> None:
         centers = np.ascontiguousarray(self.centers, dtype=float)
         if centers.ndim != 2 or not centers.size or not np.isfinite(centers).all():
-            raise ValueError(f"centers are finite numbers (p, d), a point in each row; they have shape {centers.shape}")
+            raise ValueError(f"centers must be finite numbers (p, d), got shape {centers.shape}.")
         self._set(centers=centers, width=check_number("width", self.width, POSITIVE))
 
     @classmethod
     def draw(
         cls, x: Array, p: int, ratio: float = 1.0, random_state: int | np.random.Generator | None = None
     ) -> NormalizedRBF:
-        """Return p functions for rows x (m, d): centers by k-means, w their median distance to neighbors times `ratio`.
+        """Return p functions with k-means centers of rows x (m, d); w is their median spacing times `ratio`.
 
-        Fewer than p if fewer rows differ. Raise ValueError for p outside 2..m, and if all rows are equal.
+        There are fewer than p functions if x has fewer distinct rows. Raises ValueError for p outside 2..m, and if all
+        rows are equal.
         """
         rows, rng = np.asarray(x, dtype=float), np.random.default_rng(random_state)
-        center = rows[:1].copy()  # means of rows far from zero lose digits
+        center = rows[:1].copy()  # means of rows far from the origin lose digits
         rows = rows - center
         centers = rows[kmeans_plus_plus(rows, p, rng)]
         for _ in range(ROUNDS):
@@ -211,9 +251,11 @@ class NormalizedRBF(Differentiated):
             counts = np.bincount(cell, minlength=len(centers))
             sums = np.stack([np.bincount(cell, column, len(centers)) for column in rows.T], axis=1)
             centers = np.where(counts[:, None] > 0, sums / np.maximum(counts, 1)[:, None], centers)
-        near = np.sort(cdist(centers, centers), axis=1)[:, 1 : 1 + NEIGHBOURS]
+        near = np.sort(cdist(centers, centers), axis=1)[:, 1 : 1 + NEIGHBORS]
         if not near.size:
-            raise ValueError(f"cells need two rows that differ, and p of 2 or more; p is {p}, and x {rows.shape}")
+            raise ValueError(
+                f"NormalizedRBF.draw requires two distinct rows and 2 <= p <= m, got p={p} and x of shape {rows.shape}."
+            )
         return cls(centers + center, ratio * float(np.median(near.mean(axis=1))))
 
     @property

@@ -1,7 +1,7 @@
-"""Weights of the nearest centroids: a basis of cells that overlap, by which a random walk between rows is defined.
+"""Weights of the nearest centroids, by which a random walk between rows is defined.
 
-Each row x has weights a(x) (p,) of the nearest centroids, of sum 1. The walk steps from a row to a centroid, and back
-to a row, in proportion to these weights: `operators.NeighborJumps`.
+Each row x has weights a(x) (p,) of the nearest centroids, with sum 1. The walk steps from a row to a centroid, and back
+to a row, with probabilities proportional to these weights: `operators.NeighborJumps`.
 """
 
 from __future__ import annotations
@@ -30,39 +30,45 @@ from daskspectral.solve.jumps import leaks
 from daskspectral.validation import check_integer
 from daskspectral.workspace import Workspace
 
-PILOT = 20_000  # rows in which centroids are placed
-ROWS_OF_CENTROID = 10  # of the pilot, for k-means
-PER_DIMENSION = 1.5  # rows of a centroid at least: neighborhoods in more dimensions take more rows
-FEWEST_ROWS, MOST_ROWS = 3, 10  # of them
-NEIGHBORS, QUERIES = 10, 500  # from which the dimension is estimated
-LLOYD_STEPS = 3  # more of them follow the density, and lose small clusters
-FUNCTIONS, MOST_SETS = 1000, 20  # of all sets together by default
-TREE_COLUMNS = 12  # up to which a tree finds neighbors faster than products of matrices
-TABLE_ROWS = 2048  # of distances to all centroids at a time
+PILOT = 20_000  # most rows for k-means
+ROWS_OF_CENTROID = 10  # most rows of the pilot, per centroid
+PER_DIMENSION = 1.5  # rows per centroid at least: neighborhoods in more dimensions need more rows
+FEWEST_ROWS, MOST_ROWS = 3, 10  # rows per centroid
+NEIGHBORS, QUERIES = 10, 500  # for the local dimension
+LLOYD_STEPS = 3  # more steps follow the density, and lose small clusters
+FUNCTIONS, MOST_SETS = 1000, 20  # defaults, of all sets together
+TREE_COLUMNS = 12  # up to which a tree is faster than matrix products
+TABLE_ROWS = 2048  # rows of a table of distances to all centroids
 BLOCK_ROWS = 16_384
-NEAR = 1e-3  # of the median radius: a smaller one counts as this
-FAR = 3.0  # times the largest radius in the pilot: rows beyond have no neighbors
-LEVELS = (1, 2, 4, 8)  # by which the number of centroids is divided until their graph is connected enough
+NEAR = 1e-3  # lower bound of local radii, in median radii
+FAR = 3.0  # in units of the largest radius in the pilot: rows beyond have no neighbors
+LEVELS = (1, 2, 4, 8)  # divisors of the number of centroids, until their graph is connected enough
 JUMPS = "neighbor_jumps"
-"""The name of the Gram form whose sums are those of jumps."""
+"""Name of the Gram form that is summed by `JumpSums`."""
 
 
 @dataclass(frozen=True, eq=False)
 class CentroidBasis(Differentiated):
-    """Weights a_i(x) of the nearest centroids of each of several sets, of sum 1.
+    """Weights a_i(x) of the nearest centroids of one or several sets, with sum 1.
 
-    In each set the nearest `n_nearest` centroids, at distances d_1 <= ... <= d_k, have weights in proportion to
-    exp(-d_j² / d_k²). The local radius r(x) is the distance to the next one, averaged over the sets.
+    In each set the nearest `n_nearest` centroids, at distances d_1 <= ... <= d_k, have weights proportional to
+    exp(-d_j² / d_k²). The local radius r(x) is the distance to the next centroid, averaged over the sets.
 
     Parameters
     ----------
     centroids : array of shape (n_sets, n_centroids, d)
+        Centroids.
     n_nearest : int
         Number of centroids of each set with a positive weight.
     radius : float
-        Median local radius of the rows, 0 if it is not known.
+        Median local radius of the rows; 0 if unknown.
     reach : float
         Largest local radius of the rows; rows farther from the centroids than three times this are outliers.
+
+    See Also
+    --------
+    NearestCentroids : Construction from the data.
+    daskspectral.operators.NeighborJumps : The random walk.
 
     Examples
     --------
@@ -107,7 +113,7 @@ class CentroidBasis(Differentiated):
         return [NearestSearch(points) for points in self.centroids]
 
     def neighbors(self, x: Array) -> tuple[Any, Array]:
-        """Return the weights (c, p) of the centroids at rows x (c, d), a sparse matrix, and the local radii (c,)."""
+        """Return the sparse weights (c, p) of the centroids at rows x (c, d), and the local radii (c,)."""
         sets, m, _ = self.centroids.shape
         k = min(self.n_nearest, m)
         distances, places = zip(*(search(x, min(k + 1, m)) for search in self._searches), strict=True)
@@ -123,20 +129,20 @@ class CentroidBasis(Differentiated):
         return scipy.sparse.csr_array((weights.ravel(), columns.ravel(), ends), (len(x), self.size)), radii
 
     def row_weights(self, radii: Array) -> Array:
-        """Return the weights (radius / r)² of rows by their local radii r (c,)."""
+        """Return the row weights (radius / r)² for local radii r (c,)."""
         if not self.radius > 0:
             return np.ones(len(radii))
         return np.asarray((self.radius / np.maximum(radii, NEAR * self.radius)) ** 2)
 
     def is_far(self, radii: Array) -> NDArray[np.bool_]:
-        """Return which rows are far from every centroid, by their local radii (c,)."""
+        """Return the mask (c,) of rows far from every centroid, by their local radii (c,)."""
         return np.asarray(radii > FAR * self.reach)
 
     def evaluate(self, x: Array) -> Array:
         return np.asarray(self.neighbors(x)[0].toarray().T)
 
     def differentiate(self, x: Array) -> Array:
-        raise SmoothnessError(f"{self.description} have no derivatives; {self.remedy(1)}")
+        raise SmoothnessError(f"{self.description} have no derivatives. {self.remedy(1)}")
 
     def evaluator(self, coefficients: Array, device: Device = HOST) -> Callable[[Array], Array]:
         return lambda x: np.asarray(self.neighbors(np.asarray(x, dtype=float))[0] @ coefficients)
@@ -149,7 +155,7 @@ class CentroidBasis(Differentiated):
         return super().accumulator(right, forms, functionals, workspace=workspace, **options)
 
     def matrices(self, forms: Forms, functionals: Functionals, sums: Mapping[str, Array]) -> dict[str, Array]:
-        """Return the form D - M and the Gram matrix M = sum w a aᵀ, with D = sum w a on the diagonal."""
+        """Return the form D - M and the Gram matrix M = sum w a aᵀ, with the diagonal D = sum w a."""
         if JUMPS not in sums:
             return dict(sums)
         gram = symmetric(np.asarray(sums[JUMPS]), self.size).toarray()
@@ -172,7 +178,7 @@ def _of_jumps(forms: Forms) -> bool:
 
 
 def symmetric(packed: Array, size: int) -> Any:
-    """Return the symmetric sparse matrix (p, p) of its upper triangle, row by row."""
+    """Return the symmetric sparse matrix (p, p) from its upper triangle, row by row."""
     places, numbers = np.flatnonzero(packed), np.arange(size)
     starts = numbers * size - numbers * (numbers - 1) // 2
     row = np.searchsorted(starts, places, "right") - 1
@@ -181,9 +187,9 @@ def symmetric(packed: Array, size: int) -> Any:
 
 
 class NearestSearch:
-    """Search for the nearest of some points (m, d): by a tree, of more columns by products of matrices.
+    """Nearest-neighbor search among points (m, d): by a tree, or for many columns by matrix products.
 
-    Points and rows are taken about a center and in a unit, a power of two, in which squares keep their digits.
+    Points and rows are centered, and scaled by a power of two so that squares keep their digits.
     """
 
     def __init__(self, points: Array):
@@ -196,7 +202,7 @@ class NearestSearch:
         self.points, self.squares = own, np.square(own).sum(axis=1)
 
     def __call__(self, x: Array, k: int) -> tuple[Array, NDArray[np.integer[Any]]]:
-        """Return the distances (c, k) of rows x (c, d) from their k nearest points, ascending, and their numbers."""
+        """Return the distances (c, k) of rows x (c, d) from their k nearest points, ascending, and their indices."""
         x = (x - self.center) / self.unit
         if self.tree is not None:
             found = self.tree.query(x, np.arange(1, k + 1))
@@ -219,7 +225,7 @@ class NearestSearch:
 
 @dataclass(frozen=True, eq=False)
 class SparseSum(Registered):
-    """A vector of `size` entries, of which few are not 0; sums add entry by entry, and arrays are made of them."""
+    """Sparse vector with `size` entries, for sums over groups of rows."""
 
     places: NDArray[np.int64]
     values: Array
@@ -242,7 +248,7 @@ class SparseSum(Registered):
 
 
 class JumpSums(Accumulator):
-    """The sum of w a aᵀ over rows with the weights a of centroids, w = (radius / r)² times the sample weights."""
+    """Sum of w a aᵀ over rows with centroid weights a, w = (radius / r)² times the sample weights."""
 
     def __init__(self, basis: CentroidBasis, workspace: Workspace):
         super().__init__(workspace)
@@ -268,7 +274,7 @@ class JumpSums(Accumulator):
 
 
 def jumps(a: Any, weights: Array) -> Any:
-    """Return the sum of w a aᵀ over rows of sparse weights a (c, p) of centroids and weights w (c,) of rows."""
+    """Return the sum of w a aᵀ for sparse centroid weights a (c, p) and row weights w (c,)."""
     root = scipy.sparse.diags_array(np.sqrt(weights)) @ a
     return root.T @ root
 
@@ -278,20 +284,25 @@ def jumps(a: Any, weights: Array) -> Any:
 
 @dataclass(frozen=True)
 class NearestCentroids(Written, Parameterised, BasisRecipe):
-    """Weights of the nearest centroids, placed by k-means on a pilot of 20 000 rows: recipe of a `CentroidBasis`.
+    """Recipe of a `CentroidBasis`: centroids by k-means on a pilot of 20 000 rows.
 
     Parameters
     ----------
     n_centroids : int
-        Number of centroids of a set. A cluster needs four. There is at most one for three distinct rows, or of d > 2
-        local dimensions for 1.5 d rows, up to ten.
+        Number of centroids of a set; a cluster needs four. At most a third of the distinct rows, or for d > 2 local
+        dimensions one centroid per 1.5 d rows, up to ten.
     n_nearest : int
-        Number of centroids of each set to which a row belongs.
+        Number of centroids of each set that a row has weights of.
     n_sets : int or "auto"
-        Number of independent sets, whose average is smoother than one; by default as many as make 1000 functions, at
-        most 20.
+        Number of independent sets, whose average is smoother than one. "auto": about 1000 functions together, from at
+        most 20 sets.
     max_components : int, optional
         The number of centroids is halved, up to three times, while their graph has more connected components.
+
+    See Also
+    --------
+    CentroidBasis : The basis.
+    daskspectral.operators.NeighborJumps : The random walk.
 
     Examples
     --------
@@ -356,14 +367,14 @@ class NearestCentroids(Written, Parameterised, BasisRecipe):
 
 
 def without_copies(points: Array) -> Array:
-    """Return the distinct rows, in their order."""
+    """Return the distinct rows in their order."""
     return np.asarray(points[np.sort(np.unique(points, axis=0, return_index=True)[1])])
 
 
 def local_dimension(distinct: Array, rng: np.random.Generator) -> float:
-    """Return the mean dimension of distinct rows (n, d) near each other, by the distances of the ten nearest.
+    """Return the mean local dimension of distinct rows (n, d), from the distances of the ten nearest rows.
 
-    The estimate of maximum likelihood, Levina and Bickel 2004, as MacKay and Ghahramani average it.
+    The maximum likelihood estimate of Levina and Bickel 2004, averaged as by MacKay and Ghahramani.
     """
     k = min(NEIGHBORS, len(distinct) - 1)
     if k < 3:
@@ -375,10 +386,10 @@ def local_dimension(distinct: Array, rng: np.random.Generator) -> float:
 
 
 def spread_rows(points: Array, m: int, rng: np.random.Generator) -> NDArray[np.integer[Any]]:
-    """Return the numbers of m rows (n, d) at random, of which each region has its share.
+    """Return the indices of m random rows (n, d), stratified by region.
 
-    Regions are halved at the median along the difference of two of their rows, which no rotation changes, and every
-    (n / m)-th row is taken in their order. A cluster of few rows has too few centroids by chance less often.
+    Regions are halved at the median along the difference of two of their rows, which is invariant under rotations, and
+    every (n / m)-th row in this order is selected. Small clusters have too few centroids less often than at random.
     """
     order, ends, n = np.arange(len(points)), np.array([0, len(points)]), len(points)
     points = points - points[0]
@@ -392,9 +403,9 @@ def spread_rows(points: Array, m: int, rng: np.random.Generator) -> NDArray[np.i
 
 
 def kmeans(points: Array, distinct: Array, m: int, rng: np.random.Generator) -> Array:
-    """Return m centroids (m, d) of rows (n, d) by few steps of k-means from rows that are spread evenly.
+    """Return m centroids (m, d) of rows (n, d) by few steps of k-means from stratified rows.
 
-    Seeds that keep apart, as those of k-means++, would be outliers.
+    Seeds at large distances, as those of k-means++, would be outliers.
     """
     few = ROWS_OF_CENTROID * m
     some = points if len(points) <= few else points[np.sort(spread_rows(points, few, rng))]
@@ -405,7 +416,7 @@ def kmeans(points: Array, distinct: Array, m: int, rng: np.random.Generator) -> 
         cell = NearestSearch(centroids)(some, 1)[1][:, 0]
         counts = np.bincount(cell, minlength=m)
         sums = scipy.sparse.csr_array((np.ones(len(some)), (cell, np.arange(len(some)))), (m, len(some)))
-        origin = some[0]  # means of rows far from zero lose digits
+        origin = some[0]  # means of rows far from the origin lose digits
         means = sums @ (some - origin) / np.maximum(counts, 1)[:, None] + origin
         centroids = np.where(counts[:, None] > 0, means, centroids)
     return np.asarray(centroids)

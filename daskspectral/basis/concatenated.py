@@ -1,4 +1,4 @@
-"""The constant function, and several bases side by side."""
+"""The constant function, and concatenated bases."""
 
 from __future__ import annotations
 
@@ -24,7 +24,16 @@ from daskspectral.validation import is_sequence
 
 @dataclass(frozen=True)
 class ConstantBasis(Basis):
-    """The one function 1.
+    """Basis of the constant function 1.
+
+    Parameters
+    ----------
+    d : int
+        Number of variables.
+
+    See Also
+    --------
+    Concatenated : Several bases together.
 
     Examples
     --------
@@ -70,7 +79,16 @@ class _ConstantEvaluation(Evaluation):
 
 @dataclass(frozen=True, eq=False)
 class Concatenated(Basis):
-    """Several bases of functions of the same variables, side by side; their numbers of functions p add.
+    """Concatenation of several bases of functions of the same variables, with p = p_1 + p_2 + ... functions.
+
+    Parameters
+    ----------
+    bases : tuple of Basis
+        Bases with the same number of variables d.
+
+    See Also
+    --------
+    ConstantBasis : The function 1.
 
     Examples
     --------
@@ -81,7 +99,7 @@ class Concatenated(Basis):
     """
 
     expects: ClassVar = {"bases": Basis}
-    portable = True  # each part where it can be
+    portable = True  # each part on the device if it can be
 
     bases: tuple[Basis, ...]
 
@@ -89,7 +107,7 @@ class Concatenated(Basis):
         bases: Any = self.bases
         good = is_sequence(bases) and bases and all(isinstance(b, Basis) for b in bases)
         if not good or len({b.dimension for b in bases}) > 1:
-            raise ParameterError("bases", "a tuple of daskspectral's bases of functions of the same variables", bases)
+            raise ParameterError("bases", "a tuple of bases with the same number of variables", bases)
         self._set(bases=tuple(bases))
 
     @property

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from daskspectral.basis.base import Array, Basis
 from daskspectral.basis.boundary import Boundary
 from daskspectral.basis.concatenated import Concatenated, ConstantBasis
-from daskspectral.basis.evaluation import VALUE, Block, ConcatenatedEvaluation, Evaluation, kept
+from daskspectral.basis.evaluation import VALUE, Block, ConcatenatedEvaluation, Evaluation, cached
 from daskspectral.basis.landmark import LandmarkBasis
 from daskspectral.basis.nystrom import Landmarks
 from daskspectral.basis.recipe import BasisRecipe, Sample
@@ -27,16 +27,22 @@ SLOPE = Field("gradient of the boundary function")
 
 @dataclass(frozen=True, eq=False)
 class DirichletBasis(Parameterised, BasisRecipe):
-    """Functions times a boundary function that is 0 at the boundary of the data: Dirichlet boundary conditions.
+    """Recipe of functions that are 0 at the boundary of the data, for Dirichlet boundary conditions.
 
-    Estimators add no constant to them. A fit builds `DirichletFunctions`.
+    The functions of a basis are multiplied by a boundary function; estimators add no constant to them.
 
     Parameters
     ----------
     basis : BasisRecipe
-        The functions, such as `MonomialBasis(d, 8)` or `Landmarks()`.
+        Functions, such as `MonomialBasis(d, 8)` or `Landmarks()`.
     boundary : Boundary
-        The factor: a `BoxBoundary`, a `BallBoundary` or a subclass of `Boundary`, in the prepared columns.
+        Factor: a `BoxBoundary`, a `BallBoundary` or a subclass of `Boundary`, in the prepared columns.
+
+    See Also
+    --------
+    BoxBoundary : A box.
+    BallBoundary : A ball.
+    DirichletFunctions : The basis that a fit builds.
 
     Examples
     --------
@@ -58,9 +64,9 @@ class DirichletBasis(Parameterised, BasisRecipe):
         check_type("basis", self.basis, BasisRecipe, "one of daskspectral.basis")
         check_type("boundary", self.boundary, Boundary, "such as daskspectral.basis.BoxBoundary(lower, upper)")
         if self.basis.trained:
-            raise ValueError("networks are trained without a boundary function: give DirichletBasis a trained basis_")
+            raise ValueError("networks are trained without a boundary function. Pass DirichletBasis a trained basis_.")
         if isinstance(self.basis, Basis):
-            DirichletFunctions(self.basis, self.boundary)  # raises an error if they do not suit each other
+            DirichletFunctions(self.basis, self.boundary)  # raises an error for incompatible dimensions
 
     @property
     def landmark_recipe(self) -> Landmarks | None:
@@ -95,7 +101,27 @@ class DirichletBasis(Parameterised, BasisRecipe):
 
 @dataclass(frozen=True, eq=False)
 class DirichletFunctions(Basis):
-    """u_i = w φ_i for the functions φ of a basis and a boundary function w. Derivatives go up to the second order."""
+    """Functions u_i = w φ_i of a basis φ and a boundary function w, with derivatives up to the second order.
+
+    Parameters
+    ----------
+    inner : Basis
+        Basis φ of p functions.
+    boundary : Boundary
+        Boundary function w.
+
+    See Also
+    --------
+    DirichletBasis : Construction from the data.
+
+    Examples
+    --------
+    >>> from daskspectral.basis import BoxBoundary, MonomialBasis
+    >>> basis = DirichletFunctions(MonomialBasis(1, 1), BoxBoundary(0, 2))
+    >>> basis.values(np.array([[0.0], [0.5]]))
+    array([[0.   , 0.75 ],
+           [0.   , 0.375]])
+    """
 
     expects: ClassVar = {"inner": Basis, "boundary": Boundary}
 
@@ -108,7 +134,7 @@ class DirichletFunctions(Basis):
         d = self.inner.dimension
         if self.boundary.dimension not in (None, d):
             raise ValueError(
-                f"{self.boundary!r} has {self.boundary.dimension} columns, and the functions have {d} variables"
+                f"{self.boundary!r} has {self.boundary.dimension} columns, but the functions have {d} variables."
             )
 
     @property
@@ -153,9 +179,9 @@ class DirichletFunctions(Basis):
 
     def remedy(self, order: int) -> str:
         if order > 2:
-            return "functions times a boundary function have derivatives up to the second order"
+            return "Functions times a boundary function have derivatives up to the second order."
         if order > self.boundary.order:
-            return f"give {type(self.boundary).__name__} the method {'gradient' if order == 1 else 'hessian'}"
+            return f"Define the {'gradient' if order == 1 else 'hessian'} of {type(self.boundary).__name__}."
         return self.inner.remedy(order)
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
@@ -166,32 +192,32 @@ class DirichletFunctions(Basis):
 
 
 class _DirichletEvaluation(Evaluation):
-    """One block: the basis with the weights' roots times w, and by itself where derivatives of w come in."""
+    """One block: features times square-root weights and w, and without w for terms with derivatives of w."""
 
     def __init__(self, basis: DirichletFunctions, block: Block, atoms: Sequence[Atom]):
         self.basis, self.inner, self.boundary = basis, basis.inner, basis.boundary
         self.x = np.asarray(block.x, dtype=float)
         self.w = self.boundary.values(self.x)
-        self.block = replace(block, shared={} if block.shared is None else block.shared)  # the distances
+        self.block = replace(block, shared={} if block.shared is None else block.shared)  # distances
         scale = self.w if block.scale is None else self.w * block.scale
         self.scaled = self.inner.at(replace(self.block.part("boundary"), scale=scale), atoms)
 
     @cached_property
     def slope(self) -> Array:
-        """The gradient of w (c, d)."""
+        """Gradient of w (c, d)."""
         return self.boundary.gradient(self.x)
 
     @cached_property
     def bend(self) -> Array:
-        """The second derivatives of w (c, d, d)."""
+        """Second derivatives of w (c, d, d)."""
         return self.boundary.hessian(self.x)
 
     @cached_property
     def plain(self) -> Evaluation:
-        """phi without w."""
+        """Evaluation of phi without w."""
         return self.inner.at(self.block.part("plain"), [VALUE, Atom("along", direction=SLOPE)])
 
-    feature = kept(Evaluation.feature)
+    feature = cached(Evaluation.feature)
 
     @property
     def value(self) -> Array:
@@ -221,7 +247,7 @@ class _DirichletEvaluation(Evaluation):
         return self._plus(self.scaled.second(atom, block) + turned, curved)
 
     def _plus(self, scaled: Array, factors: Array) -> Array:
-        """A new array: scaled + phi times factors (c,)."""
+        """Return a new array, scaled + phi times factors (c,)."""
         phi = self.plain.feature(VALUE)
         return np.asarray(scaled + phi * factors.astype(phi.dtype, copy=False))
 
@@ -231,7 +257,7 @@ class _DirichletEvaluation(Evaluation):
 
 @dataclass(frozen=True)
 class _Sets(Boundary):
-    """A function of the depths of points outside of sets (s,), each the domain in which a boundary is positive."""
+    """Function of the depths of points outside of sets (s,), each the domain of a boundary function."""
 
     sets: tuple[Boundary, ...]
     expects: ClassVar = {"sets": Boundary}
@@ -248,15 +274,15 @@ class _Sets(Boundary):
         return np.zeros(len(x), bool)
 
     def _depths(self, x: Array) -> Array:
-        """How far points are outside of each set, (c, s), 0 within."""
+        """Return the distances (c, s) of points outside of each set, 0 inside."""
         return np.maximum(-np.stack([boundary.values(x) for boundary in self.sets], axis=1), 0)
 
     def _slopes(self, x: Array) -> Array:
-        """The gradients of the depths (c, s, d), 0 in either set."""
+        """Return the gradients of the depths (c, s, d), 0 in either set."""
         return self._beyond(x, [boundary.gradient(x) for boundary in self.sets])
 
     def _bends(self, x: Array) -> Array:
-        """The second derivatives of the depths (c, s, d, d), 0 in either set."""
+        """Return the second derivatives of the depths (c, s, d, d), 0 in either set."""
         return self._beyond(x, [boundary.hessian(x) for boundary in self.sets])
 
     def _beyond(self, x: Array, derivatives: list[Array]) -> Array:
@@ -265,7 +291,7 @@ class _Sets(Boundary):
 
 
 class _Product(_Sets):
-    """The product of the depths: 0 in every set."""
+    """Product of the depths: 0 in every set."""
 
     def values(self, x: Array) -> Array:
         return np.asarray(self._depths(x).prod(axis=1))
@@ -282,18 +308,18 @@ class _Product(_Sets):
         return found
 
     def _others(self, x: Array) -> Array:
-        """The product of the depths in the other sets, (c, s)."""
+        """Return the product of the depths in the other sets, (c, s)."""
         depths = self._depths(x)
         return depths[:, ::-1] if len(self.sets) > 1 else np.ones_like(depths)
 
 
 class _Guess(_Sets):
-    """a / (a + b) of the depths a and b outside of two sets: 0 in the first one, 1 in the second."""
+    """Initial guess a / (a + b) for depths a and b outside of two sets: 0 in the first set, 1 in the second."""
 
     def values(self, x: Array) -> Array:
         a, b = self._depths(x).T
         if not (a + b > 0).all():
-            raise ValueError(f"the sets a and b share points, such as {x[np.argmin(a + b)]}: give sets apart")
+            raise ValueError(f"the sets a and b share points, such as {x[np.argmin(a + b)]}. Pass disjoint sets.")
         return np.asarray(a / (a + b))
 
     def gradient(self, x: Array) -> Array:
@@ -308,7 +334,7 @@ class _Guess(_Sets):
 
 
 def outside_of(sets: tuple[Boundary, ...], basis: Basis) -> Basis:
-    """The functions of a basis times a product that vanishes in the sets, and behind them, for two sets, the guess."""
+    """Return a basis that vanishes in the sets, and for two sets also the initial guess."""
     vanishing = DirichletFunctions(basis, _Product(sets))
     if len(sets) == 1:
         return vanishing

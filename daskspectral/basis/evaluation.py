@@ -1,4 +1,4 @@
-"""A basis on one block of rows: its features there, how they are paired, and the buffers they are computed in."""
+"""Evaluation of a basis on one block of rows: features, their products, and buffers."""
 
 from __future__ import annotations
 
@@ -24,17 +24,37 @@ Array = NDArray[np.floating[Any]]
 VALUE = Atom("value")
 
 NUMBER = "row number"
-"""The field of a batch that holds the numbers of its rows in the data; no form can read a field of this name."""
+"""Field of a batch with the row numbers in the data; forms cannot read a field of this name."""
 
 
 @dataclass(frozen=True)
 class Block:
-    """One block of c rows: its fields, and `scale`, the square roots of the sample weights (c,), where given.
+    """Block of c rows with its fields and buffers.
 
-    `points` names the field that holds the points of this view; `owner` keeps apart the buffers of evaluations that
-    live at the same time. `shared` holds what several evaluations of the same functions on the block have in common. A
-    block on an accelerator keeps the same rows on the `host`, for functions that are evaluated there. `shifts` are by
-    how many rows the points of a view come later than those of x.
+    Parameters
+    ----------
+    fields : mapping of str to array
+        Values by field name, with c rows each.
+    dtype : dtype
+        Type of features.
+    workspace : Workspace
+        Buffers and device.
+    scale : array of shape (c,), optional
+        Square roots of the sample weights.
+    points : str
+        Name of the field with the points of this view.
+    owner : str
+        Prefix of buffer names, which separates evaluations that exist at the same time.
+    shared : dict, optional
+        Results shared by several evaluations of the same functions on the block.
+    host : Block, optional
+        The same rows on the host, for functions that an accelerator cannot evaluate.
+    shifts : mapping of str to int
+        Number of rows by which the points of a view follow those of x.
+
+    See Also
+    --------
+    Evaluation : Features of a basis on a block.
 
     Examples
     --------
@@ -54,36 +74,36 @@ class Block:
     shifts: Mapping[str, int] = field(default_factory=dict)
 
     def field(self, field: Field) -> Array:
-        """The values of a field, (c,), (c, d) or (c, d, d)."""
+        """Return the values of a field, (c,), (c, d) or (c, d, d)."""
         values: Array = field.of(self.fields)
         return values
 
     def weighted(self, values: Any) -> Array:
-        """Values (..., c) in the block's dtype, times the square roots of the weights."""
+        """Return values (..., c) in the block's dtype, times the square-root weights."""
         values = values.astype(self.dtype, copy=False)
         found: Array = values if self.scale is None else values * self.scale.astype(self.dtype, copy=False)
         return found
 
     def view(self, name: str) -> Block:
-        """This block with the points of another view."""
+        """Return this block with the points of another view."""
         return replace(self, points=name, host=None if self.host is None else self.host.view(name))
 
     def part(self, name: str) -> Block:
-        """This block for one of several bases, with buffers of its own."""
+        """Return this block with separate buffers, for one of several bases."""
         host = None if self.host is None else self.host.part(name)
         return replace(self, owner=f"{self.owner}{name} ", host=host)
 
     def buffer(self, name: str, shape: tuple[int, ...]) -> Array:
-        """A buffer for the evaluation of this basis at this view."""
+        """Return a buffer for the evaluation of this basis at this view."""
         return self.workspace.get(f"{self.owner}{self.points} {name}", shape, self.dtype)
 
     @property
     def x(self) -> Array:
-        """The points (c, d)."""
+        """Points (c, d)."""
         return self.fields[self.points]
 
     def on(self, workspace: Workspace) -> Block:
-        """Return the block on the device of this workspace, with its buffers; the block itself if that is the host."""
+        """Return the block on the workspace's device, with its buffers; on the host, the block itself."""
         device = workspace.device
         if not device.accelerated:
             return self
@@ -93,9 +113,13 @@ class Block:
 
 
 class Evaluation:
-    """A basis on one block. Features are multiplied by the square root of the sample weight.
+    """Features of a basis on one block, multiplied by square-root sample weights.
 
-    A subclass gives `feature`; or `value`, and of what its basis has `along` and `partial`.
+    A subclass implements `feature`; or `value`, and `along` and `partial` if the basis has derivatives.
+
+    See Also
+    --------
+    Block : The rows.
 
     Examples
     --------
@@ -111,12 +135,12 @@ class Evaluation:
     block: Block
 
     def feature(self, atom: Atom) -> Array:
-        """One scalar atom of all functions at all points, (p, c); valid until the next block."""
+        """Return one scalar atom of all functions at all points, (p, c); valid until the next block."""
         if atom.kind == "partial":
             check_index(atom.alpha, self.basis.dimension)
         if atom.order > self.basis.order:
             raise SmoothnessError(
-                f"a form takes derivatives of order {atom.order} of {self.basis.description}; "
+                f"a form requires derivatives of order {atom.order} of {self.basis.description}. "
                 f"{self.basis.remedy(atom.order)}"
             )
         if atom.order == 0:
@@ -127,25 +151,25 @@ class Evaluation:
 
     @property
     def value(self) -> Array:
-        """The functions (p, c)."""
+        """Values (p, c)."""
         raise NotImplementedError
 
     def mapped(self, mapping: Callable[[Array], Array]) -> Evaluation:
-        """The same with each feature (p, c) mapped."""
+        """Return the evaluation with each feature (p, c) mapped."""
         return Mapped(self, mapping)
 
     def along(self, direction: Array) -> Array:
-        """Their derivatives along directions (c, d), (p, c); by partial ones where it is not given."""
+        """Return derivatives (p, c) along directions (c, d); by default from partial ones."""
         d = direction.shape[1]
         parts = [self.feature(Atom("partial", alpha=unit_index(axis, d))) for axis in range(d)]
         return add_up(parts, direction.T, parts[0].dtype)
 
     def partial(self, alpha: tuple[int, ...]) -> Array:
-        """Their partial derivatives, of order 1 or more, (p, c); the first ones by `along` where this is not given."""
+        """Return partial derivatives (p, c) of order 1 or more; by default the first ones from `along`."""
         return self.along(np.broadcast_to(np.asarray(alpha, dtype=float, like=self.block.x), self.block.x.shape))
 
     def second(self, atom: Atom, block: Block) -> Array:
-        """sum_ab matrix_ab d_a d_b of all functions, (p, c), by partial derivatives; without matrices the Laplacian."""
+        """Return sum_ab matrix_ab d_a d_b of all functions, (p, c); without a matrix, the Laplacian."""
         d = block.fields[atom.view].shape[1]
         diagonal = [(a, a) for a in range(d)]
         mixed = [] if atom.direction is None else [(a, b) for a in range(d) for b in range(a)]
@@ -157,8 +181,8 @@ class Evaluation:
         return add_up((self.feature(Atom("partial", atom.view, alpha)) for alpha in alphas), weights, block.dtype)
 
 
-def kept(method: Callable[..., Array]) -> Callable[..., Array]:
-    """A method of an evaluation that gives the feature of an atom, computed once."""
+def cached(method: Callable[..., Array]) -> Callable[..., Array]:
+    """Decorate a method of an evaluation, so that the feature of an atom is computed once."""
 
     @wraps(method)
     def found(self: Evaluation, atom: Atom, *block: Block) -> Array:
@@ -172,23 +196,23 @@ def kept(method: Callable[..., Array]) -> Callable[..., Array]:
 
 
 class Mapped(Evaluation):
-    """Another evaluation whose features are mapped: put on a device, or combined."""
+    """Evaluation with mapped features: moved to a device, or combined."""
 
     def __init__(self, inner: Evaluation, mapping: Callable[[Array], Array]):
         self.inner, self.mapping = inner, mapping
 
-    @kept
+    @cached
     def feature(self, atom: Atom) -> Array:
         return self.mapping(self.inner.feature(atom))
 
-    @kept
+    @cached
     def second(self, atom: Atom, block: Block) -> Array:
         return self.mapping(self.inner.second(atom, block if block.host is None else block.host))
 
 
 @dataclass(frozen=True)
 class ConcatenatedEvaluation(Evaluation):
-    """The evaluations of the parts, in order."""
+    """Evaluations of the parts of a concatenated basis."""
 
     parts: tuple[Evaluation, ...]
 
@@ -200,20 +224,20 @@ class ConcatenatedEvaluation(Evaluation):
 
 
 def evaluated(basis: Basis, block: Block, atoms: Sequence[Atom]) -> Evaluation:
-    """Evaluate a basis on a block: on its device, or on the host if its functions cannot be evaluated elsewhere."""
+    """Evaluate a basis on a block: on its device, or on the host if the functions are not portable."""
     if block.host is None or basis.portable:
         return basis.at(block, atoms)
     return Mapped(basis.at(block.host, atoms), block.workspace.device.put)
 
 
 def numbered(fields: Mapping[str, Array]) -> AbstractContextManager[None]:
-    """Name rows in a PointError raised inside by their numbers in the data, if the fields hold the numbers."""
+    """Replace row numbers of a PointError raised inside by those in the data, if they are known."""
     numbers = fields.get(NUMBER)
     return nullcontext() if numbers is None else renumbered(numbers.__getitem__)
 
 
 def scalar_feature(evaluations: Mapping[str, Evaluation], atom: Atom, block: Block) -> Array:
-    """A scalar atom of all functions, (p, c); the terms of a sum, at any views, are added row by row."""
+    """Return a scalar atom of all functions, (p, c); the terms of a sum, at any views, are added by row."""
     if atom.kind == "second":
         return evaluations[atom.view].second(atom, block)
     if atom.kind != "sum":
@@ -223,12 +247,12 @@ def scalar_feature(evaluations: Mapping[str, Evaluation], atom: Atom, block: Blo
 
 
 def add_up(features: Iterable[Array], weights: Iterable[Any], dtype: Any) -> Array:
-    """sum_t weight_t feature_t, (p, c), for features (p, c) and weights that are numbers or (c,).
+    """Return sum_t weight_t feature_t, (p, c), for features (p, c) and weights that are numbers or (c,).
 
-    It is a new array but for one feature of weight 1.
+    The result is a new array, except for one feature with weight 1.
     """
     total: Any = None
-    own = False
+    is_new = False
     for feature, weight in zip(features, weights, strict=True):
         plain = np.ndim(weight) == 0 and (weight == 1 or (weight == -1 and total is not None))
         scaled = feature
@@ -236,30 +260,30 @@ def add_up(features: Iterable[Array], weights: Iterable[Any], dtype: Any) -> Arr
             factor = np.dtype(dtype).type(weight) if np.ndim(weight) == 0 else weight.astype(dtype, copy=False)
             scaled = feature * factor
         if total is None:
-            total, own = scaled, not plain
+            total, is_new = scaled, not plain
         else:
             combined = np.subtract if plain and weight == -1 else np.add
-            total, own = combined(total, scaled, out=total if own else None), True
+            total, is_new = combined(total, scaled, out=total if is_new else None), True
     found: Array = total
     return found
 
 
 def scalar_pairs(product: AtomProduct, block: Block, d: int) -> Iterator[tuple[Atom, Atom]]:
-    """The product as pairs of scalar atoms: a pair of vectors is the sum over their coordinates."""
+    """Yield the product as pairs of scalar atoms; a product of vectors is a sum over coordinates."""
     if not product.left.vector:
         yield product.left, product.right
         return
     lefts, rights = _coordinates(product.left, block, d), _coordinates(product.right, block, d)
     if len(lefts) != len(rights):
         raise ValueError(
-            f"inner() pairs the same number of directions on both sides: {product.left.direction} has {len(lefts)} in "
-            f"a row, and {product.right.direction} has {len(rights)}"
+            f"inner() requires the same number of directions on both sides, got {len(lefts)} of "
+            f"{product.left.direction} and {len(rights)} of {product.right.direction}."
         )
     yield from zip(lefts, rights, strict=True)
 
 
 def _coordinates(atom: Atom, block: Block, d: int) -> list[Atom]:
-    """The coordinates of a gradient, or of the derivatives along each of several directions."""
+    """Return the coordinates of a gradient, or of the derivatives along several directions."""
     if atom.direction is None:
         return [replace(atom, kind="partial", alpha=unit_index(axis, d)) for axis in range(d)]
     count, path = block.field(atom.direction).shape[1], atom.direction.path
@@ -268,11 +292,11 @@ def _coordinates(atom: Atom, block: Block, d: int) -> list[Atom]:
 
 
 def pair_with_field(evaluation: Evaluation, pairing: Pairing, block: Block) -> Array:
-    """Σ_k w_k atom(φ_i)(x_k) target_k over one block, (p,) or (p, m).
+    """Return Σ_k w_k atom(φ_i)(x_k) target_k over one block, (p,) or (p, m).
 
-    Functions with several components are multiplied with the target's (c, k), component by component: (p, 1).
+    Functions with several components are multiplied with those of the target (c, k): (p, 1).
     """
-    if isinstance(evaluation, ConcatenatedEvaluation):  # part by part: no copy of all features
+    if isinstance(evaluation, ConcatenatedEvaluation):  # by parts, without a copy of all features
         return np.concatenate([pair_with_field(part, pairing, block) for part in evaluation.parts])
     ones: Array = filled(len(block.x), 1, block.x)
     target = ones if pairing.target is None else block.field(pairing.target)
@@ -281,7 +305,7 @@ def pair_with_field(evaluation: Evaluation, pairing: Pairing, block: Block) -> A
         found: Array = feature @ _weighted(target, pairing, block).T.reshape(-1, 1)
     elif block.dtype == np.float64 or pairing.target is None or not len(target):
         found = feature @ _weighted(target, pairing, block)
-    else:  # float32 has no digits for both the level of a field and what varies
+    else:  # float32 cannot resolve small variations of a large field
         level = target[0].astype(float)
         sums = (feature @ _weighted(ones, pairing, block)).astype(float)
         found = (feature @ _weighted(target - level, pairing, block)).astype(float)
@@ -290,7 +314,7 @@ def pair_with_field(evaluation: Evaluation, pairing: Pairing, block: Block) -> A
 
 
 def _weighted(target: Array, pairing: Pairing, block: Block) -> Array:
-    """A target (c, ...) times the weight of a pairing and the roots of sample weights, in the block's dtype."""
+    """Return a target (c, ...) times the weight of a pairing and the square-root sample weights."""
     if pairing.weight is not None:
         target = (target.T * block.field(pairing.weight)).T
     if block.scale is not None:

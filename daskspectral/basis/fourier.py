@@ -1,4 +1,4 @@
-"""Cosines and sines: random features, of frequencies drawn from a kernel's spectral density, and those of angles."""
+"""Cosines and sines: random Fourier features and trigonometric functions of angles."""
 
 from __future__ import annotations
 
@@ -22,21 +22,34 @@ from daskspectral.modes.frequencies import MOST_WAVES, Frequencies
 from daskspectral.validation import POSITIVE, check_integer, check_number, check_type, is_sequence
 from daskspectral.workspace import Workspace
 
-PANEL_BYTES = 1 << 17  # of one of the two buffers of angles
-SMOOTHNESS, SCALE = 2.5, 2 * math.pi / 10  # of the Matérn kernel of angles that weighs waves in a penalty
+PANEL_BYTES = 1 << 17  # size of each of the two buffers of angles
+SMOOTHNESS, SCALE = 2.5, 2 * math.pi / 10  # scale of the Matérn kernel of angles in penalties
 
 
 @dataclass(frozen=True, eq=False)
 class RandomFourierFeatures(Basis):
-    """√(variance / m) cos(w_i.x), then √(variance / m) sin(w_i.x), for m frequencies w (m, d); p = 2 m.
+    """Random Fourier features √(variance / m) cos(w_i.x) and √(variance / m) sin(w_i.x), p = 2 m.
 
-    Each frequency has its cosine and its sine, rather than one cosine with a random phase. So φ(x).φ(y) depends on
-    x - y alone, as the kernel does; the span does not depend on the origin; and the derivative of one function is the
-    other times w, so that the Dirichlet form follows from the Gram matrix alone. The mean of φ(x).φ(y) over w is
-    the kernel, and |φ(x)|² = variance = k(x, x) at every point.
+    The cosines come first. Each frequency has a cosine and a sine instead of a cosine with a random phase, so that
+    φ(x).φ(y) depends on x - y alone, as the kernel does; the span does not depend on the origin; and the derivative of
+    one function is the other times w, so that the Dirichlet form follows from the Gram matrix. The mean of φ(x).φ(y)
+    over w is the kernel, and |φ(x)|² = variance = k(x, x) at every point.
 
-    All derivatives exist, whatever the kernel. But for a rough kernel, Exponential or Matern(0.5), the frequencies have
-    no second moment, and a few very fast oscillations dominate the Dirichlet form.
+    All derivatives exist for any kernel. For a rough kernel, Exponential or Matern(0.5), the frequencies have no second
+    moment, and a few very fast oscillations dominate the Dirichlet form.
+
+    Parameters
+    ----------
+    frequencies : array of shape (m, d)
+        Frequencies w, in radians per unit of the columns.
+    variance : float
+        Value k(x, x) of the kernel.
+
+    See Also
+    --------
+    FourierBasis : A lattice of frequencies, for one to three variables.
+    TrigonometricBasis : Integer frequencies, for periodic columns.
+    Landmarks : Functions of any kernel at landmarks.
 
     Examples
     --------
@@ -56,9 +69,7 @@ class RandomFourierFeatures(Basis):
     def __post_init__(self) -> None:
         frequencies = np.ascontiguousarray(self.frequencies, dtype=float)
         if frequencies.ndim != 2 or not frequencies.size or not np.isfinite(frequencies).all():
-            raise ValueError(
-                f"frequencies are finite numbers (m, d), one in each row; they have shape {frequencies.shape}"
-            )
+            raise ValueError(f"frequencies must be finite numbers (m, d), got shape {frequencies.shape}.")
         self._set(frequencies=frequencies, variance=check_number("variance", self.variance, POSITIVE))
 
     def translated(self, delta: Array) -> Translation:
@@ -70,16 +81,16 @@ class RandomFourierFeatures(Basis):
     def draw(
         cls, kernel: Kernel, dimension: int, p: int, random_state: int | np.random.Generator | None = None
     ) -> RandomFourierFeatures:
-        """p functions of `dimension` variables, with frequencies from the spectral density of the kernel.
+        """Return p features with frequencies from the kernel's spectral density.
 
-        Gaussian(scale): normal, of standard deviation 1/scale. Matern(nu, scale): multivariate Student t with 2 nu
+        Gaussian(scale): normal, with standard deviation 1/scale. Matern(nu, scale): multivariate Student t with 2 nu
         degrees of freedom, divided by scale; Exponential has one degree, a Cauchy distribution. Raises ValueError for
-        other kernels, and for an odd p.
+        other kernels and odd p.
         """
         check_type("kernel", kernel, Kernel, "one of daskspectral.kernels, such as Gaussian(1.0)")
         dimension, p = check_integer("dimension", dimension), check_integer("p", p, 2)
         if p % 2:
-            raise ValueError(f"p is even, a cosine and a sine for each frequency; it is {p}")
+            raise ValueError(f"p must be even (a cosine and a sine for each frequency), got {p}.")
         rng = np.random.default_rng(random_state)
         return cls(_spectral_draws(kernel, p // 2, dimension, rng))
 
@@ -112,14 +123,31 @@ class RandomFourierFeatures(Basis):
 
 @dataclass(frozen=True)
 class TrigonometricBasis(Basis):
-    """1, √2 cos(k.t) and √2 sin(k.t), t = 2π x / period, for integer k with Σ |k_a| ≤ degree, one of each pair +-k.
+    """Trigonometric functions 1, √2 cos(k.t) and √2 sin(k.t) of angles t = 2π x / period.
 
-    They span the products of cosines and sines of periodic columns up to a total degree, and are orthonormal where the
-    columns are uniform. `periods` (d,) are in the units of the columns. `m`, for each column or all, bounds |k_a| too.
-    A penalty weighs them as the functions of a Matérn 5/2 kernel whose scale is a tenth of each period: a space without
-    preference for slow waves would shrink the values of slow processes.
+    The frequencies are the integer vectors k with Σ |k_a| ≤ degree, one of each pair +-k. The functions span the
+    products of cosines and sines of periodic columns up to a total degree, and are orthonormal for uniform columns. A
+    penalty weights them as the functions of a Matérn 5/2 kernel whose scale is a tenth of each period: equal weights
+    for all frequencies would shrink the eigenvalues of slow processes.
 
-    Raises ValueError for a period that is not positive, and for more than 100 000 functions.
+    Parameters
+    ----------
+    periods : tuple of float
+        Periods (d,) in the units of the columns.
+    degree : int
+        Largest total degree.
+    m : int or tuple of int, optional
+        Bound of |k_a|, for each column or all.
+
+    Raises
+    ------
+    ValueError
+        If a period is not positive, or there are more than 100 000 functions.
+
+    See Also
+    --------
+    FourierBasis : A lattice of frequencies in a box.
+    MonomialBasis : Monomials of columns that are not periodic.
 
     Examples
     --------
@@ -140,22 +168,20 @@ class TrigonometricBasis(Basis):
     def __post_init__(self) -> None:
         periods: Any = self.periods
         if not is_sequence(periods) or not periods:
-            raise ValueError(f"periods has the period of each column, such as (360.0, 360.0); it is {periods!r}")
+            raise ValueError(f"periods must be the period of each column, such as (360.0, 360.0), got {periods!r}.")
         periods = tuple(check_number("periods", period, POSITIVE) for period in periods)
         self._set(periods=periods, degree=check_integer("degree", self.degree))
         if self.m is not None:
             orders = tuple(self.m) if is_sequence(self.m) else (self.m,) * len(periods)
             if len(orders) != len(periods):
-                raise ValueError(
-                    f"m and periods have an entry for each column; they have {len(orders)}, {len(periods)}"
-                )
+                raise ValueError(f"m and periods must have the same length, got {len(orders)} and {len(periods)}.")
             self._set(m=tuple(check_integer("m", order) for order in orders))
         if self.size > MOST_WAVES:
-            raise ValueError(f"{self!r} has more than {MOST_WAVES} functions: lower its degree")
+            raise ValueError(f"{self!r} has more than {MOST_WAVES} functions. Lower its degree.")
 
     @cached_property
     def frequencies(self) -> Frequencies:
-        """The frequencies of the functions."""
+        """Frequencies of the functions."""
         orders = self.m if isinstance(self.m, tuple) else (self.degree,) * self.dimension
         return Frequencies(orders, np.array(self.periods), self.degree)
 
@@ -193,10 +219,10 @@ class TrigonometricBasis(Basis):
 
 
 class Waves(Evaluation):
-    """Constants, then cosines and sines of frequencies (m, d) at points (c, d); every derivative is a multiple of them.
+    """Constants, cosines and sines of frequencies (m, d) at points (c, d), with all derivatives.
 
-    Angles are float64 whatever the dtype, since frequencies may be large. With t = tan(w.x / 2), cos and sin are
-    2 / (1 + t²) - 1 and 2 t / (1 + t²): one slow function for the two.
+    Angles are float64 for any dtype, because frequencies may be large. With t = tan(w.x / 2), cos and sin are 2 / (1 +
+    t²) - 1 and 2 t / (1 + t²): one slow function for both.
     """
 
     def __init__(
@@ -241,7 +267,7 @@ class Waves(Evaluation):
         return self._derivative(sum(alpha), factor.astype(self.block.dtype)[:, None])
 
     def _derivative(self, order: int, factor: Array) -> Array:
-        """factor (m, 1) or (m, c) times the waves, their angles advanced by `order` quarter turns: 1 or more."""
+        """Return factor (m, 1) or (m, c) times the waves, their angles advanced by `order` >= 1 quarter turns."""
         out = np.zeros_like(self.waves)
         near, far = (self.cosines, self.sines) if order % 2 == 0 else (self.sines, self.cosines)
         # cos' = -sin, sin' = cos
@@ -257,7 +283,7 @@ class _FourierGradientSum:
         self.frequencies, self.constants = frequencies, constants
 
     def add(self, evaluation: Any) -> None:
-        """Do nothing: the Gram matrix holds all products."""
+        """Ignore the block: the Gram matrix contains all products."""
 
     def result(self, gram: Array) -> Array:
         m, waves = len(self.frequencies), slice(self.constants, None)
@@ -272,13 +298,13 @@ class _FourierGradientSum:
 
 
 def _spectral_draws(kernel: Kernel, m: int, d: int, rng: np.random.Generator) -> Array:
-    """w (m, d) with E cos(w.r) = k(r) / k(0)."""
+    """Return w (m, d) with E cos(w.r) = k(r) / k(0)."""
     if isinstance(kernel, Gaussian):
         return rng.standard_normal((m, d)) / number(kernel.scale)
     if isinstance(kernel, HalfIntegerBessel):
         normal, degrees = rng.standard_normal((m, d)) / number(kernel.scale), 2.0 * kernel.nu
         return normal * np.sqrt(degrees / rng.chisquare(degrees, (m, 1)))
     raise ValueError(
-        f"the spectral density of {kernel} is not known: random Fourier features are drawn for Gaussian, Exponential "
-        "and Matern. For another kernel of x - y give RandomFourierFeatures(frequencies, variance=k(x, x))"
+        f"kernel must be Gaussian, Exponential or Matern, whose spectral densities are known, got {kernel}. For other "
+        "kernels of x - y, pass frequencies: RandomFourierFeatures(frequencies, variance=k(x, x))."
     )

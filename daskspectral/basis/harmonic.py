@@ -1,4 +1,4 @@
-"""Eigenfunctions of a manifold's Laplace-Beltrami operator, whole levels at a time."""
+"""Eigenfunctions of a manifold's Laplace-Beltrami operator, in whole eigenspaces."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from daskspectral.manifolds.eigenspace import Functions
 from daskspectral.manifolds.product import slices_of
 from daskspectral.validation import check_integer, check_type
 
-_BUILDING = threading.RLock()  # eigenspaces are built once, however many threads ask
+_BUILDING = threading.RLock()  # one thread builds eigenspaces
 
 
 class LevelBasis(Basis):
@@ -35,16 +35,16 @@ class LevelBasis(Basis):
     @property
     @abstractmethod
     def dimensions(self) -> NDArray[np.int64]:
-        """How many functions of each level there are, (levels,)."""
+        """Number of functions of each level, (levels,)."""
 
     @property
     @abstractmethod
     def raw_parts(self) -> Sequence[Functions]:
-        """What is evaluated, one below the other."""
+        """Functions that are evaluated, in order."""
 
     @property
     def multiplicities(self) -> NDArray[np.int64]:
-        """How many eigenfunctions each level has, (levels,)."""
+        """Multiplicity of the eigenvalue of each level, (levels,)."""
         return np.array([self.manifold.multiplicity(level) for level in range(len(self.dimensions))])
 
     @property
@@ -57,18 +57,18 @@ class LevelBasis(Basis):
 
     @property
     def slices(self) -> list[slice]:
-        """Which functions belong to each level."""
+        """Slice of the functions of each level."""
         return slices_of(self.dimensions.tolist())
 
     @property
     def eigenvalues(self) -> NDArray[np.float64]:
-        """The eigenvalue of each function, (p,)."""
+        """Eigenvalue of each function, (p,)."""
         values = [self.manifold.eigenvalue(level) for level in range(len(self.dimensions))]
         return np.repeat(values, self.dimensions)
 
     @property
     def cumulative(self) -> NDArray[np.int64]:
-        """D_lambda of each function, (p,): how many eigenfunctions have its eigenvalue or a lower one."""
+        """D_lambda of each function, (p,): the number of eigenfunctions up to its eigenvalue."""
         return np.repeat(np.cumsum(self.multiplicities), self.dimensions)
 
     def check(self, x: Array) -> None:
@@ -77,7 +77,7 @@ class LevelBasis(Basis):
             self.manifold.check(x, tolerance=self.tolerance)
 
     def remedy(self, order: int) -> str:
-        return "harmonics have first derivatives at most; use a smooth kernel or MonomialBasis"
+        return "Harmonics have first derivatives at most; use a smooth kernel or MonomialBasis."
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         return _LevelEvaluation(self, block)
@@ -86,13 +86,30 @@ class LevelBasis(Basis):
 @final
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class HarmonicBasis(LevelBasis):
-    """The eigenfunctions of a manifold's first levels, as many whole levels as have at most `count` functions together.
+    """Eigenfunctions of a manifold's first levels, in whole levels.
 
-    Orthonormal for the uniform probability, by ascending eigenvalue, the constant 1 first. They have values and first
-    derivatives; the tangential Dirichlet form on uniform data tends to diag(eigenvalues), but for an `Interval`, whose
-    functions are polynomials. Evaluation raises PointError
-    for points farther than `tolerance` from the manifold; infinity turns this check off. Raises ValueError for a
-    manifold whose eigenfunctions are not known in closed form.
+    They are orthonormal for the uniform probability, by ascending eigenvalue, the constant 1 first. They have values
+    and first derivatives; the tangential Dirichlet form on uniform data tends to diag(eigenvalues), except for an
+    `Interval`, whose functions are polynomials.
+
+    Parameters
+    ----------
+    manifold : Manifold
+        Manifold with eigenfunctions in closed form.
+    count : int
+        Largest number of functions; the basis has as many whole levels as fit.
+    tolerance : float
+        Largest distance of points from the manifold: others raise PointError. Infinity disables the check.
+
+    Raises
+    ------
+    ValueError
+        If the eigenfunctions of the manifold are not known in closed form.
+
+    See Also
+    --------
+    InvariantBasis : The functions that are invariant under a group.
+    EquivariantBasis : Equivariant vector-valued functions.
 
     Examples
     --------
@@ -106,15 +123,15 @@ class HarmonicBasis(LevelBasis):
 
     count: int
     number: int
-    """How many levels there are."""
+    """Number of levels."""
     _built: dict[int, Eigenspace]
-    """The eigenspaces that were needed or given."""
+    """Eigenspaces built so far."""
 
     def __init__(self, manifold: Manifold, count: int, *, tolerance: float = 1e-5):
         check_type("manifold", manifold, Manifold, "one of daskspectral.manifolds, such as Sphere(3)")
         count = check_integer("count", count)
         if not tolerance > 0:
-            raise ValueError(f"tolerance, a distance to the manifold, is a positive number; it is {tolerance!r}")
+            raise ValueError(f"tolerance must be a positive distance to the manifold, got {tolerance!r}.")
         number = manifold.levels_within(count)
         self._set(manifold=manifold, count=count, tolerance=float(tolerance), number=number, _built={})
         manifold.eigenfunctions(0)
@@ -123,17 +140,17 @@ class HarmonicBasis(LevelBasis):
     def of_levels(
         cls, manifold: Manifold, count: int, number: int, *, tolerance: float, built: Mapping[int, Eigenspace]
     ) -> HarmonicBasis:
-        """The functions of the first `number` levels, some of which were built before."""
+        """Return the functions of the first `number` levels, given those built before."""
         basis = cls.__new__(cls)
         return basis._set(manifold=manifold, count=count, tolerance=tolerance, number=number, _built=dict(built))
 
     def __getstate__(self) -> dict[str, Any]:
-        """With all eigenspaces: workers have the driver's."""
+        """Return the state with all eigenspaces, so that workers use those of the driver."""
         return {**self.__dict__, "_built": dict(enumerate(self.levels))}
 
     @property
     def levels(self) -> tuple[Eigenspace, ...]:
-        """The eigenspaces, built when they are first asked for."""
+        """Eigenspaces, built at the first access."""
         with _BUILDING:
             for level in range(self.number):
                 if level not in self._built:
@@ -161,7 +178,7 @@ class HarmonicBasis(LevelBasis):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> HarmonicBasis:
-        """The inverse of `state`: the same functions on any machine, from their fundamental points."""
+        """Return the basis of a `state`: the same functions on any machine, from their fundamental points."""
         manifold, tolerance = state["manifold"], float(state["tolerance"])
         built = {level: manifold.eigenfunctions(level, points) for level, points in enumerate(state["points"])}
         return cls.of_levels(manifold, int(state["count"]), len(built), tolerance=tolerance, built=built)
@@ -185,7 +202,7 @@ class _LevelEvaluation(Evaluation):
         return self._combined([part.raw_along(self.points, direction) for part in self.parts])
 
     def _combined(self, raws: Sequence[Array]) -> Array:
-        """T r of each part, one below the other, times the square root of the weight, (p, c) or (p, k c)."""
+        """Return T r of all parts in order, times the square-root weights, (p, c) or (p, k c)."""
         sizes = [part.size for part in self.parts]
         out = np.empty((sum(sizes), len(self.points)), self.block.dtype)
         for rows, raw, part in zip(slices_of(sizes), raws, self.parts, strict=True):

@@ -1,4 +1,4 @@
-"""The functions on a manifold that a group leaves unchanged, and vector-valued ones that change with it."""
+"""Functions on a manifold that are invariant under a group, and equivariant vector-valued functions."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from daskspectral.manifolds.invariants import equivariant_coefficients
 from daskspectral.manifolds.product import TensorFunctions
 from daskspectral.validation import check_type
 
-MOST_COST = 2e8  # of `Invariants.cost`: some seconds
+MOST_COST = 2e8  # bound of `Invariants.cost`: some seconds
 MOST_LEVELS = 1000
 
 
 def _check(harmonic: Any, group: Any) -> None:
-    """Raise ParameterError for anything but a harmonic basis and a group."""
+    """Raise ParameterError unless given a harmonic basis and a group."""
     check_type("harmonic", harmonic, HarmonicBasis, "a HarmonicBasis")
     check_type("group", group, Group, "one of daskspectral.groups, such as Permutations(3)")
 
@@ -37,15 +37,30 @@ def _check(harmonic: Any, group: Any) -> None:
 @final
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class InvariantBasis(LevelBasis):
-    """The functions of a manifold's first levels that a group leaves as they are.
+    """Functions of a manifold's first levels that are invariant under a group.
 
-    These are all invariant functions of the levels, and exactly invariant: |f(g x) - f(x)| is rounding for every g in
-    the group and every combination f. They are orthonormal for the uniform probability; the first is the constant 1.
-    In levels of which the harmonics φ were built they are Uᵀ φ, U an orthonormal basis of
-    {a : D(g) a = a for every generator g, dD(X) a = 0 for every X of the algebra}. Eigenspaces of more than 250
-    functions on spheres of five or more coordinates are not built if the group permutes these, with or without changes
-    of sign. Levels without invariant functions cost nothing. Raises ValueError where a generator is
-    not an isometry of the manifold.
+    These are all invariant functions of the levels, and |f(g x) - f(x)| is rounding error for every g in the group and
+    every combination f. They are orthonormal for the uniform probability; the first is the constant 1. In levels whose
+    harmonics φ were built they are Uᵀ φ, U an orthonormal basis of {a : D(g) a = a for every generator g, dD(X) a = 0
+    for every X of the algebra}. Eigenspaces of more than 250 functions on spheres of five or more coordinates are not
+    built if the group permutes these, with or without changes of sign. Levels without invariant functions have no cost.
+
+    Parameters
+    ----------
+    harmonic : HarmonicBasis
+        Functions of the levels.
+    group : Group
+        Group of isometries of the manifold.
+
+    Raises
+    ------
+    ValueError
+        If a generator is not an isometry of the manifold.
+
+    See Also
+    --------
+    EquivariantBasis : Vector-valued functions.
+    daskspectral.InvariantRegressor : Regression in these functions.
 
     Examples
     --------
@@ -64,7 +79,7 @@ class InvariantBasis(LevelBasis):
     count: int
     group: Group
     functions: tuple[Functions, ...]
-    """The invariant functions of each level."""
+    """Invariant functions of each level."""
     _invariants: Invariants
 
     def __init__(self, harmonic: HarmonicBasis, group: Group):
@@ -89,13 +104,13 @@ class InvariantBasis(LevelBasis):
         tolerance: float = 1e-5,
         invariants: Invariants | None = None,
     ) -> InvariantBasis:
-        """As many whole levels as have at most `most_invariant` invariant functions together.
+        """Return the whole levels with at most `most_invariant` invariant functions together.
 
-        They are counted by characters where the group can be averaged over, without building eigenspaces. Of levels
-        that must be built no more are taken than can be solved for in some seconds, unless `most` bounds the number of
-        harmonics D instead; `most_terms` bounds what a row costs. Levels after the last one with an invariant
-        function are left out. `invariants` of the manifold and the group are those found before, which are used again.
-        Raises ValueError where a generator is not an isometry of the manifold.
+        Functions are counted by characters, without building eigenspaces, if the group can be averaged over. Levels
+        that must be built are included up to a cost of some seconds, unless `most` bounds the number of
+        harmonics D instead; `most_terms` bounds the cost per row. Levels after the last one with an invariant function
+        are left out. `invariants` of the manifold and the group from an earlier call are reused. Raises ValueError if a
+        generator is not an isometry of the manifold.
         """
         invariants = invariants or Invariants.of(manifold, group)
         found = harmonics = terms = number = 0
@@ -119,19 +134,19 @@ class InvariantBasis(LevelBasis):
 
     @property
     def harmonic(self) -> HarmonicBasis:
-        """All functions of the levels; those that were not built are so when they are asked for."""
+        """All functions of the levels; missing ones are built at the first access."""
         built = {level: f.space for level, f in enumerate(self.functions) if isinstance(f, Combination)}
         number = len(self.functions)
         return HarmonicBasis.of_levels(self.manifold, self.count, number, tolerance=self.tolerance, built=built)
 
     @property
     def dimensions(self) -> NDArray[np.int64]:
-        """How many functions of each level are invariant, (levels,)."""
+        """Number of invariant functions of each level, (levels,)."""
         return np.array([functions.size for functions in self.functions])
 
     @cached_property
     def raw_parts(self) -> tuple[Functions, ...]:
-        """Levels of a product or an interval are evaluated together, so that what they share is evaluated once."""
+        """Functions that are evaluated; levels of a product or an interval together, for shared factors."""
         tensors = [f for f in self.functions if isinstance(f, TensorFunctions)]
         if tensors:
             return (TensorFunctions(tuple(term for each in tensors for term in each.terms)),)
@@ -153,18 +168,18 @@ class InvariantBasis(LevelBasis):
 
     @property
     def vectors(self) -> tuple[Matrix | None, ...]:
-        """U (m, r) of each level, in its harmonics; sparse on tori, None if the harmonics were not built."""
+        """Matrices U (m, r) of the levels, sparse on tori; None for harmonics that were not built."""
         return tuple(f.vectors if isinstance(f, Combination) else None for f in self.functions)
 
     @classmethod
     def all_of(cls, harmonic: HarmonicBasis) -> InvariantBasis:
-        """All functions of a harmonic basis, as invariant functions of the group of the identity alone."""
+        """Return all functions of a harmonic basis, the invariants of the trivial group."""
         return cls(harmonic, Generated([Isometry(np.eye(harmonic.dimension))], "Trivial()"))
 
     def by_level(self, coefficients: Array) -> tuple[Array, ...]:
-        """Coefficients (r,) or (r, k) of the invariant functions, level by level: (m,) or (m, k) in the harmonics.
+        """Split coefficients (r,) or (r, k) of invariant functions by level, in the harmonics: (m,) or (m, k).
 
-        Of levels whose harmonics were not built those of the invariant functions are returned as they are.
+        For levels whose harmonics were not built, those of the invariant functions are returned.
         """
         parts = [coefficients[part] for part in self.slices]
         return tuple(part if u is None else np.asarray(u @ part) for u, part in zip(self.vectors, parts, strict=True))
@@ -182,10 +197,10 @@ class InvariantBasis(LevelBasis):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> InvariantBasis:
-        """The inverse of `state`, without solving again."""
+        """Return the basis of a `state`, without solving again."""
         number, saved = state["levels"], state["functions"]
         if not 0 < number <= len(saved.get("levels", range(MOST_LEVELS))):
-            raise ValueError(f"there are functions of fewer than {number!r} levels; the file was altered after saving")
+            raise ValueError(f"functions of {number!r} levels expected, got fewer. The file was changed after saving.")
         invariants = Invariants.of(state["manifold"], state["group"]).restore(saved)
         return cls.__new__(cls)._of(
             invariants, state["group"], int(state["count"]), float(state["tolerance"]), int(number)
@@ -195,12 +210,30 @@ class InvariantBasis(LevelBasis):
 @final
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class EquivariantBasis(LevelBasis):
-    """All f = Aᵀ φ in R^k with f(g x) = ρ(g) f(x) for every g, of the harmonics φ of each level.
+    """Equivariant functions f = Aᵀ φ in R^k, f(g x) = ρ(g) f(x), of the harmonics φ of each level.
 
     The coefficients A (m, k) of a level are an orthonormal basis of {A : D(g) A ρ(g)ᵀ = A for every generator g}, so
-    that |f(g x) - ρ(g) f(x)| is rounding for every g in the group and every combination f. The functions are
-    orthonormal for the uniform probability and the inner product of R^k. Raises ValueError where a generator is not an
-    isometry of the manifold, and for a representation that does not fit the group.
+    that |f(g x) - ρ(g) f(x)| is rounding error for every g in the group and every combination f. The functions are
+    orthonormal for the uniform probability and the inner product of R^k.
+
+    Parameters
+    ----------
+    harmonic : HarmonicBasis
+        Functions of the levels.
+    group : Group
+        Group of isometries of the manifold.
+    representation : Representation
+        Representation ρ of the group on R^k.
+
+    Raises
+    ------
+    ValueError
+        If a generator is not an isometry of the manifold, or the representation does not fit the group.
+
+    See Also
+    --------
+    InvariantBasis : Invariant scalar functions.
+    daskspectral.InvariantRegressor : Regression in these functions.
 
     Examples
     --------
@@ -219,7 +252,7 @@ class EquivariantBasis(LevelBasis):
     order = 0
     holds_constant = False
     vectors: tuple[Matrix, ...]
-    """Of each level of the harmonic basis the r matrices A, row by row, side by side: (m k, r); sparse on tori."""
+    """The r matrices A of each level as columns, (m k, r); sparse on tori."""
 
     def __init__(self, harmonic: HarmonicBasis, group: Group, representation: Representation):
         _check(harmonic, group)
@@ -229,7 +262,7 @@ class EquivariantBasis(LevelBasis):
         self._of(harmonic, group, representation, tuple(found))
 
     def leading(self, levels: int) -> EquivariantBasis:
-        """The functions of the first levels, of the same eigenspaces."""
+        """Return the functions of the first levels, from the same eigenspaces."""
         count = int(self.multiplicities[:levels].sum())
         built = dict(enumerate(self.harmonic.levels[:levels]))
         harmonic = HarmonicBasis.of_levels(self.manifold, count, levels, tolerance=self.tolerance, built=built)
@@ -251,7 +284,7 @@ class EquivariantBasis(LevelBasis):
 
     @cached_property
     def raw_parts(self) -> tuple[Combination, ...]:
-        """All components of the functions of a level, one function after the other."""
+        """All components of the functions of a level, function by function."""
         parts = []
         for space, u in zip(self.harmonic.levels, self.vectors, strict=True):
             by_function = np.arange(u.shape[1] * self.components).reshape(self.components, -1).T.ravel()
@@ -271,7 +304,7 @@ class EquivariantBasis(LevelBasis):
         )
 
     def by_level(self, coefficients: Array) -> tuple[Array, ...]:
-        """Coefficients (r,) or (r, 1) of the functions, as A (m, k) in the harmonics of each level."""
+        """Convert coefficients (r,) or (r, 1) of the functions to A (m, k) in the harmonics of each level."""
         flat = np.ravel(coefficients)
         return tuple(
             np.asarray(u @ flat[part]).reshape(-1, self.components)
@@ -279,7 +312,7 @@ class EquivariantBasis(LevelBasis):
         )
 
     def remedy(self, order: int) -> str:
-        return "derivatives of equivariant functions are not offered"
+        return "Derivatives of equivariant functions are not implemented."
 
     def state(self) -> dict[str, Any]:
         vectors = [plain_matrix(u) for u in self.vectors]
@@ -288,6 +321,6 @@ class EquivariantBasis(LevelBasis):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> EquivariantBasis:
-        """The inverse of `state`, without solving again."""
+        """Return the basis of a `state`, without solving again."""
         vectors = tuple(saved_matrix(saved) for saved in state["vectors"])
         return cls.__new__(cls)._of(state["harmonic"], state["group"], state["representation"], vectors)

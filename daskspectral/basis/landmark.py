@@ -1,6 +1,6 @@
-"""Kernel functions at landmarks (Nystrom): phi_i = k(., y_i); their Dirichlet forms, and gradients in their span.
+"""Kernel functions at landmarks (Nystrom), phi_i = k(., y_i), with their Dirichlet forms and gradients.
 
-Both take a few products of matrices, and no tensor (p, c, d).
+Both are computed from a few matrix products, without tensors (p, c, d).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis.accumulators import GradientSum
 from daskspectral.basis.base import Array, Basis, Translation
-from daskspectral.basis.evaluation import Block, Evaluation, kept
+from daskspectral.basis.evaluation import Block, Evaluation, cached
 from daskspectral.devices import HOST, Device, filled, largest
 from daskspectral.forms import Atom
 from daskspectral.kernels import Kernel, Linear, Mahalanobis, ProfileKernel
@@ -27,22 +27,34 @@ from daskspectral.kernels.geometry import clean_distances
 from daskspectral.validation import check_type
 from daskspectral.workspace import Workspace
 
-RIDGE = 1e-10  # of k(x, x), on the diagonal of Gram matrices of kernels, which are singular to rounding
+RIDGE = 1e-10  # ridge, in k(x, x), of Gram matrices of kernels, which are singular to rounding
 
 
 PANEL_ROWS = 32
-FAR = 4.0  # times as far as the farthest landmark from their mean
-PANEL_BYTES = 1 << 18  # of one buffer; the fastest of 64 kB to 256 kB with an L2 cache of 512 kB
-MANY_COLUMNS = 64  # of points, whose products with landmarks cost more than to write them
-ACCELERATOR_PANEL_BYTES = 1 << 26  # there each panel costs some launches
+FAR = 4.0  # distance of the origin, relative to the farthest landmark from their mean
+PANEL_BYTES = 1 << 18  # of one buffer; fastest of 64 kB to 256 kB with an L2 cache of 512 kB
+MANY_COLUMNS = 64  # of points, for which products with landmarks cost more than writing them
+ACCELERATOR_PANEL_BYTES = 1 << 26  # each panel costs some kernel launches there
 
 
 @dataclass(frozen=True, eq=False)
 class LandmarkBasis(Basis):
-    """phi_i(x) = k(x, y_i) for landmarks y (p, d).
+    """Kernel functions phi_i(x) = k(x, y_i) at landmarks y.
 
-    If it is `centered`, sums and products of radial with dot-product kernels are taken about the landmarks' mean, so
-    that their span does not depend on the origin.
+    Parameters
+    ----------
+    kernel : Kernel
+        Kernel k.
+    landmarks : array of shape (p, d)
+        Landmarks y.
+    centered : bool
+        True to evaluate sums and products of radial with dot-product kernels about the landmarks' mean, so that their
+        span does not depend on the origin.
+
+    See Also
+    --------
+    Landmarks : Construction from the data.
+    daskspectral.kernels : Kernels.
 
     Examples
     --------
@@ -64,11 +76,11 @@ class LandmarkBasis(Basis):
         check_type("kernel", self.kernel, Kernel, "one of daskspectral.kernels, such as Gaussian(1.0)")
         landmarks = np.ascontiguousarray(self.landmarks, dtype=float)
         if landmarks.ndim != 2:
-            raise ValueError(f"landmarks are points (p, d); they have shape {landmarks.shape}")
+            raise ValueError(f"landmarks must have shape (p, d), got {landmarks.shape}.")
         valid = np.isfinite(landmarks).all(axis=1)
         if not valid.all():
-            raise ValueError(f"landmarks must be finite; row {int(np.argmin(valid))} holds NaN or infinity")
-        self.kernel.embedded(landmarks[:1])  # raises ValueError for another number of columns than it has periods
+            raise ValueError(f"landmarks must be finite, got NaN or infinity in row {int(np.argmin(valid))}.")
+        self.kernel.embedded(landmarks[:1])  # raises ValueError if the numbers of columns and periods differ
         object.__setattr__(self, "landmarks", landmarks)
 
     @property
@@ -89,7 +101,7 @@ class LandmarkBasis(Basis):
 
     def remedy(self, order: int) -> str:
         smoother = "Gaussian(scale)" if order > 37 else f"Gaussian(scale) or Matern(nu={order // 2 + 1.5})"
-        return f"use a smoother kernel, such as {smoother}"
+        return f"Use a smoother kernel, such as {smoother}."
 
     @property
     def portable(self) -> bool:
@@ -116,17 +128,17 @@ class LandmarkBasis(Basis):
         return None
 
     def norm(self, gram: Array) -> Array:
-        return self.kernel.values(self.centred, self.centred)
+        return self.kernel.values(self.centered_landmarks, self.centered_landmarks)
 
     def reach(self, gram: Array) -> float:
-        """Return the mean share of the squared norm of k(., x) that these functions represent, of a radial kernel.
+        """Return the mean share of the squared norm of k(., x) in the span, for a radial kernel.
 
-        tr(K_YY^-1 G) / k(x, x) for the means G (p, p) of products of the functions over rows x.
+        tr(K_YY^-1 G) / k(x, x) for the Gram matrix G (p, p) over rows x.
         """
-        own = self.norm(gram)
-        size = float(own[0, 0])
-        own = own + RIDGE * size * np.eye(self.size)
-        return float(np.trace(scipy.linalg.solve(own, gram, assume_a="pos"))) / size
+        norm = self.norm(gram)
+        size = float(norm[0, 0])
+        norm = norm + RIDGE * size * np.eye(self.size)
+        return float(np.trace(scipy.linalg.solve(norm, gram, assume_a="pos"))) / size
 
     @property
     def slope_norm(self) -> float | None:
@@ -136,11 +148,11 @@ class LandmarkBasis(Basis):
         return -2.0 * float(kernel.profile(np.zeros(1), 1, np.empty(1))[0])
 
     @cached_property
-    def centre(self) -> Array:
-        """The landmarks' mean, subtracted from points and landmarks; 0 for kernels that are bound to the origin.
+    def center(self) -> Array:
+        """Landmarks' mean, subtracted from points and landmarks; 0 for kernels that depend on the origin.
 
-        Of stationary kernels this changes no value. Dot-product kernels, and sums and products with these, are about it
-        if the origin is far from all landmarks, where their functions would be all but constants.
+        Stationary kernels are unchanged by this. Dot-product kernels, and sums and products with these, are centered if
+        the origin is far from all landmarks, where their functions would be nearly constant.
         """
         kernel = self.kernel
         found: Array = self.landmarks.mean(axis=0)
@@ -152,26 +164,26 @@ class LandmarkBasis(Basis):
         return found if about else np.zeros_like(found)
 
     @cached_property
-    def centred(self) -> Array:
-        """Landmarks minus the centre, (p, d)."""
-        found: Array = self.landmarks - self.centre if self.centre.any() else self.landmarks
+    def centered_landmarks(self) -> Array:
+        """Landmarks minus the center, (p, d)."""
+        found: Array = self.landmarks - self.center if self.center.any() else self.landmarks
         return found
 
     @cached_property
     def augmented(self) -> Array:
-        """[-2 y, |y|^2, 1], (p, d + 2): one GEMM with [x, 1, |x|^2] gives the squared distances."""
-        y = self.centred
+        """Matrix [-2 y, |y|^2, 1], (p, d + 2): one GEMM with [x, 1, |x|^2] computes squared distances."""
+        y = self.centered_landmarks
         return np.column_stack([-2 * y, np.einsum("id,id->i", y, y), filled(len(y), 1, y)])
 
     @property
     def rate(self) -> float:
-        """What squared distances are multiplied with, in the same GEMM: of a Gaussian they become its exponents."""
+        """Factor of squared distances in the same GEMM; for a Gaussian they become its exponents."""
         return 0.5 * (self.kernel.proportional or 2.0)
 
     def distance_factors(self, points: Array, dtype: Any) -> tuple[Array, Array]:
-        """The factors (p, d + 2) and (d + 2, c) of |x - y|², for points (c, d) less the centre.
+        """Return the factors (p, d + 2) and (d + 2, c) of |x - y|², for points (c, d) minus the center.
 
-        The last row of the second is |x|², the last column but one of the first |y|².
+        The last row of the second is |x|², the second to last column of the first |y|².
         """
         right = np.empty((len(points), points.shape[1] + 2), dtype, like=points)
         right[:, :-2], right[:, -2] = points, 1
@@ -180,17 +192,17 @@ class LandmarkBasis(Basis):
 
     @cached_property
     def embedded(self) -> LandmarkBasis:
-        """The inner kernel at the embedded landmarks, less the centre."""
-        return self._of(self.kernel.inner, self.kernel.embedded(self.centred))
+        """Inner kernel at the embedded landmarks, minus the center."""
+        return self._of(self.kernel.inner, self.kernel.embedded(self.centered_landmarks))
 
     @cached_property
     def metric(self) -> LandmarkBasis:
-        """For a kernel in a metric: landmarks y A Aᵀ, but for a rotation, whose products are those of its gradients."""
+        """Basis of a kernel in a metric at landmarks y A Aᵀ, up to rotation, whose products are those of gradients."""
         kernel: Any = self.kernel
         return self._of(kernel.inner, self.embedded.landmarks @ np.asarray(kernel.rotated, like=self.landmarks))
 
     def _of(self, kernel: Kernel, landmarks: Array) -> LandmarkBasis:
-        unchecked = object.__new__(LandmarkBasis)  # landmarks that were checked, and may lie on a device
+        unchecked = object.__new__(LandmarkBasis)  # checked landmarks, possibly on a device
         return unchecked._set(kernel=kernel, landmarks=landmarks, centered=self.centered)
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
@@ -198,11 +210,11 @@ class LandmarkBasis(Basis):
 
     def gradient_sum(self, dtype: Any, workspace: Workspace) -> GradientSum | None:
         if of_distances(self.kernel):
-            return RadialGradientSum(self.kernel, self.centred, dtype, workspace)
+            return RadialGradientSum(self.kernel, self.centered_landmarks, dtype, workspace)
         if of_products(self.kernel):
-            return DotGradientSum(self.kernel, self.centred, dtype, workspace)
+            return DotGradientSum(self.kernel, self.centered_landmarks, dtype, workspace)
         if isinstance(self.kernel, Mahalanobis) and of_distances(self.kernel.inner):
-            return RadialGradientSum(self.kernel.inner, self.metric.centred, dtype, workspace)
+            return RadialGradientSum(self.kernel.inner, self.metric.centered_landmarks, dtype, workspace)
         return None
 
     def span_gradient(self, coefficients: Array, device: Device = HOST) -> Callable[[Array], Array]:
@@ -217,16 +229,16 @@ class LandmarkBasis(Basis):
 
 
 class _LandmarkEvaluation(Evaluation):
-    """Any kernel, through its own values and partial derivatives."""
+    """Values and partial derivatives of any kernel."""
 
     def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool):
         self.basis, self.block = basis, block
 
-    feature = kept(Evaluation.feature)
+    feature = cached(Evaluation.feature)
 
     @property
     def _pairs(self) -> tuple[Array, Array]:
-        return self.block.x.astype(float, copy=False) - self.basis.centre, self.basis.centred
+        return self.block.x.astype(float, copy=False) - self.basis.center, self.basis.centered_landmarks
 
     @property
     def value(self) -> Array:
@@ -238,16 +250,16 @@ class _LandmarkEvaluation(Evaluation):
     def partial(self, alpha: MultiIndex) -> Array:
         return self.block.weighted(self.basis.kernel.partial(*self._pairs, alpha))
 
-    @kept
+    @cached
     def second(self, atom: Atom, block: Block) -> Array:
         matrix = None if atom.direction is None else block.field(atom.direction).astype(float, copy=False)
         return self.block.weighted(self.basis.kernel.second(*self._pairs, matrix))
 
 
 class _ProfileEvaluation(_LandmarkEvaluation):
-    """A kernel of one number for each pair of points: q and its slopes t, in panels that stay in the cache.
+    """Kernel that is a function of one number s of two points: q(s) and its slopes t, in panels that fit the cache.
 
-    t is None where no slopes are asked for, or where they are a multiple of q.
+    Slopes t are computed if gradients are needed, except for multiples of q.
     """
 
     def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool, slopes: bool):
@@ -268,7 +280,7 @@ class _ProfileEvaluation(_LandmarkEvaluation):
         return [slice(i, min(i + rows, p)) for i in range(0, p, rows)]
 
     def _products(self, left: Array, right: Array) -> Iterator[slice]:
-        """The panels, in which s is left right: those of many columns are made at once, which reads these once."""
+        """Yield the panels of s = left right; several panels of a wide block are computed at once."""
         wide = left.shape[1] > MANY_COLUMNS
         if wide:
             np.matmul(left, right, out=self.s)
@@ -285,7 +297,7 @@ class _ProfileEvaluation(_LandmarkEvaluation):
                 self.t[panel] *= scale
 
     def _along(self, y: Array, v: Array, offset: Array | None, t: Array) -> Array:
-        """(y v + offset) o t for vectors y (p, d) and v (c, d), and an offset (c,)."""
+        """Return (y v + offset) o t for vectors y (p, d) and v (c, d), and an offset (c,)."""
         out = self.block.buffer(f"along {self._directions}", self.shape)
         self._directions += 1
         np.matmul(y, np.ascontiguousarray(v.T, like=v), out=out)
@@ -298,14 +310,14 @@ class _ProfileEvaluation(_LandmarkEvaluation):
 
 
 class _RadialEvaluation(_ProfileEvaluation):
-    """q and T = q'(r)/r; with gradients s is multiplied with T while it is in the cache: nothing else needs it then."""
+    """Radial kernel: q and T = q'(r)/r; with gradients, s is multiplied by T while it is in the cache."""
 
     def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool):
         kernel = basis.kernel
         assert of_distances(kernel)
         ratio = kernel.proportional
         super().__init__(basis, block, gradient, slopes=gradient and ratio is None)
-        self.kernel, self.points = kernel, block.x - basis.centre
+        self.kernel, self.points = kernel, block.x - basis.center
         left, right = basis.distance_factors(self.points, block.dtype)
         squares, norms, rate = right[-1], left[:, -2], basis.rate
         rounding = abs(rate) * float(np.finfo(block.dtype).eps) * (largest(squares) + largest(norms))
@@ -331,7 +343,7 @@ class _RadialEvaluation(_ProfileEvaluation):
                 s *= q if self.t is None else self.t[panel]
 
     def weighted_distances(self) -> Array:
-        """s o T / slope; for a Gaussian, exponent o q."""
+        """Return s o T / slope; for a Gaussian, exponent o q."""
         return self.s
 
     def along(self, direction: Array) -> Array:
@@ -342,11 +354,11 @@ class _RadialEvaluation(_ProfileEvaluation):
         v = direction.astype(dtype, copy=False)
         t, slope = (self.q, kernel.proportional or 1.0) if self.t is None else (self.t, kernel.slope)
         offset = slope * np.einsum("kd,kd->k", self.points, v).astype(dtype, copy=False)
-        return self._along(-slope * self.basis.centred.astype(dtype, copy=False), v, offset, t)
+        return self._along(-slope * self.basis.centered_landmarks.astype(dtype, copy=False), v, offset, t)
 
 
 class _DotEvaluation(_ProfileEvaluation):
-    """q(s) and q'(s) / slope, s = x.y."""
+    """Dot-product kernel: q(s) and q'(s) / slope, s = x.y."""
 
     def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool):
         super().__init__(basis, block, gradient, slopes=gradient)
@@ -354,8 +366,8 @@ class _DotEvaluation(_ProfileEvaluation):
         assert of_products(kernel)
         self.kernel, dtype = kernel, block.dtype
         rate, offset = kernel.affine if gradient else (1.0, 0.0)
-        points = block.x - basis.centre if basis.centre.any() else block.x
-        left = basis.centred if rate == 1 else rate * basis.centred
+        points = block.x - basis.center if basis.center.any() else block.x
+        left = basis.centered_landmarks if rate == 1 else rate * basis.centered_landmarks
         if offset:
             points = np.column_stack([points, filled(len(points), 1, points)])
             left = np.column_stack([left, filled(basis.size, offset, left)])
@@ -370,25 +382,25 @@ class _DotEvaluation(_ProfileEvaluation):
     def along(self, direction: Array) -> Array:
         if self.t is None:
             return super().along(direction)
-        y = (self.kernel.slope * self.basis.centred).astype(self.block.dtype, copy=False)
+        y = (self.kernel.slope * self.basis.centered_landmarks).astype(self.block.dtype, copy=False)
         return self._along(y, direction.astype(self.block.dtype, copy=False), None, self.t)
 
 
 class _EmbeddedEvaluation(_LandmarkEvaluation):
-    """A kernel at points that are mapped; directions are carried there."""
+    """Kernel at embedded points; directions are mapped by the derivative of the embedding."""
 
     def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool):
         super().__init__(basis, block, gradient)
         kernel: Any = basis.kernel
-        self.kernel, self.points = kernel, kernel.embedded(block.x - basis.centre)
+        self.kernel, self.points = kernel, kernel.embedded(block.x - basis.center)
         there = replace(block, fields={block.points: self.points})
         self.there = _family(kernel.inner)(basis.embedded, there, gradient)
         self.q, self.t, self.s = (getattr(self.there, name, None) for name in ("q", "t", "s"))
 
     def weighted_distances(self) -> Array:
-        """s o T for a kernel in a metric M = A Aᵀ, with s = |(x - y) M|²; of a Gaussian times its rate."""
+        """Return s o T for a kernel in a metric M = A Aᵀ, s = |(x - y) M|²; for a Gaussian, times its rate."""
         basis, there = self.basis.metric, cast(_RadialEvaluation, self.there)
-        points = self.points @ np.asarray(self.kernel.rotated, like=self.points) - basis.centre
+        points = self.points @ np.asarray(self.kernel.rotated, like=self.points) - basis.center
         left, right = basis.distance_factors(points, self.block.dtype)
         left, t = basis.rate * left, there.q if there.t is None else there.t
         for panel in there._panels():
@@ -401,7 +413,7 @@ class _EmbeddedEvaluation(_LandmarkEvaluation):
         return self.there.value
 
     def along(self, direction: Array) -> Array:
-        return self.there.along(self.kernel.pushed(self.block.x - self.basis.centre, direction))
+        return self.there.along(self.kernel.pushed(self.block.x - self.basis.center, direction))
 
     def partial(self, alpha: MultiIndex) -> Array:
         return Evaluation.partial(self, alpha) if sum(alpha) == 1 else super().partial(alpha)
@@ -416,9 +428,9 @@ def _family(kernel: Kernel) -> type[_LandmarkEvaluation]:
 
 
 class RadialGradientSum:
-    """L = (M + Mᵀ)/2 - (Δ o G)/2 with M = (s o T) Tᵀ and G = T Tᵀ (Algorithm 3 by polarisation).
+    """L = (M + Mᵀ)/2 - (Δ o G)/2 with M = (s o T) Tᵀ and G = T Tᵀ (Algorithm 3 by polarization).
 
-    The landmarks (p, d) are centred as the points are.
+    The landmarks (p, d) are centered as the points are.
     """
 
     def __init__(self, kernel: ProfileKernel, landmarks: Array, dtype: Any, workspace: Workspace):
@@ -439,9 +451,9 @@ class RadialGradientSum:
         y, g = self.landmarks, gram if self.g is None else self.g
         squares, found = np.einsum("id,id->i", y, y), np.empty_like(self.m)
         unit, scale = 1.0, self.slope
-        if self.ratio is not None:  # M was summed with exponents; now with s
+        if self.ratio is not None:  # M was summed with exponents; convert to s
             unit, scale = 2 / self.ratio, self.ratio
-        for start in range(0, len(y), PANEL_ROWS):  # in the cache: fresh pages cost more than the arithmetic
+        for start in range(0, len(y), PANEL_ROWS):  # reuse cached buffers: new pages cost more than the arithmetic
             rows = slice(start, start + PANEL_ROWS)
             delta = -2 * y[rows] @ y.T
             delta += squares[rows, None] + squares
@@ -473,12 +485,12 @@ class DotGradientSum:
 
 
 def _gradients(basis: LandmarkBasis, a: Array, x: Array) -> Array:
-    """Return ∇f_j(x) of f_j = Σ_i a_ij k(., y_i) at x (c, d) for coefficients a (p, m), (c, m, d), in O(c p m d).
+    """Return ∇f_j(x), (c, m, d), of f_j = Σ_i a_ij k(., y_i) at x (c, d) for coefficients a (p, m), in O(c p m d).
 
-    Radial kernels, T = q'(r)/r (equation (23)): ∇f_j(x) = x Σ_i a_ij T_i(x) - Σ_i T_i(x) a_ij y_i; dot-product
-    kernels (equation (24)): Σ_i q'(x.y_i) a_ij y_i; other kernels by their partial derivatives.
+    Radial kernels, T = q'(r)/r (equation (23)): ∇f_j(x) = x Σ_i a_ij T_i(x) - Σ_i T_i(x) a_ij y_i; dot-product kernels
+    (equation (24)): Σ_i q'(x.y_i) a_ij y_i; other kernels by their partial derivatives.
     """
-    kernel, x, y = basis.kernel, x - basis.centre, basis.centred
+    kernel, x, y = basis.kernel, x - basis.center, basis.centered_landmarks
     if isinstance(kernel, Mahalanobis):
         found: Array = _gradients(basis.embedded, a, kernel.embedded(x)) @ kernel.root.T
         return found
@@ -492,7 +504,7 @@ def _gradients(basis: LandmarkBasis, a: Array, x: Array) -> Array:
 
 
 def _pulled(t: Array, a: Array, y: Array) -> Array:
-    """sum_i t_ik a_ij y_i in one product, (c, m, d)."""
+    """Return sum_i t_ik a_ij y_i, (c, m, d), as one product."""
     together = (a[:, :, None] * y[:, None]).reshape(len(a), -1)
     found: Array = (t.T @ together).reshape(-1, a.shape[1], y.shape[1])
     return found

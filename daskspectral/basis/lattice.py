@@ -1,9 +1,9 @@
-"""Trigonometric functions on a lattice of frequencies, whose moments are few modes of the data, however many functions.
+"""Trigonometric functions on a lattice of frequencies, whose moments are a few Fourier modes of the data.
 
-With e_k(x) = exp(i k.t), t = 2π (x - centre) / period, the mean of any product of two functions or derivatives is a
+With e_k(x) = exp(i k.t), t = 2π (x - center) / period, the mean of any product of two functions or derivatives is a
 mode c(j) = mean exp(-i j.t), of the data or of the data weighted by a field, at a sum or difference j of frequencies.
-(2m + 1)^d functions need (4m + 1)^d modes, whatever the operator's matrices. Stationary kernels are priors of the
-coefficients, by their spectral densities.
+(2m + 1)^d functions need (4m + 1)^d modes, for any matrices of the operator. The spectral density of a stationary
+kernel weights the coefficients.
 """
 
 from __future__ import annotations
@@ -37,51 +37,56 @@ from daskspectral.registry import Written
 from daskspectral.validation import POSITIVE, check_integer, check_number, check_option
 from daskspectral.workspace import Workspace
 
-ORDERS = {1: 200, 2: 15, 3: 5}  # m by default, by the number of variables
-FEWEST_ROWS = 4  # to a function, by default
-MOST_FUNCTIONS = 5041  # whose matrices fit a gigabyte, and are solved in some seconds
+ORDERS = {1: 200, 2: 15, 3: 5}  # default m by the number of variables
+FEWEST_ROWS = 4  # per function, by default
+MOST_FUNCTIONS = 5041  # matrices of a gigabyte, solved in some seconds
 MARGIN, WIDEST_MARGIN = 0.2, 0.5
-WAVES_ACROSS = 1.15  # shortest wavelengths that fit between opposite edges of the data, by default
+WAVES_ACROSS = 1.15  # default gap between opposite edges of the data, in shortest wavelengths
 METHODS = ("matmul", "nufft")
 
 
 @dataclass(frozen=True)
 class FourierBasis(OpenKernel, BasisRecipe):
-    """1, √2 cos(k.t) and √2 sin(k.t) for integer k, |k_a| ≤ m_a, one of each pair +-k; p = prod (2 m_a + 1).
+    """Trigonometric functions on a lattice of frequencies in a box, for one to three variables.
 
-    t = 2π (x - center) / period. The data lie in a `box`, which is `margin` of its width narrower than the period;
-    along periodic columns the period is given, and there is no box. For one to three variables. A fit builds a
-    `FourierLattice`.
+    The functions are 1, √2 cos(k.t) and √2 sin(k.t) for integer k, |k_a| ≤ m_a, one of each pair +-k, p = prod (2 m_a +
+    1); t = 2π (x - center) / period. The data lie in a `box`; the period is its width times 1 + `margin`. Periodic
+    columns have a period and no box. A fit builds a `FourierLattice`.
 
-    An operator that takes functions at two points, as Transfer and Cross do, has no modes: it takes a
+    Operators with functions at two points, such as Transfer and Cross, have no modes: they require a
     `TrigonometricBasis` on periodic columns.
 
     Parameters
     ----------
     n_frequencies : int or tuple of int, optional
-        Highest frequency m, for each variable or all. By default 200, 15, 5 in one to three dimensions, for a spectrum
-        less if the functions would be more than a quarter of the rows. There are at most 5041 functions.
+        Highest frequency m, for each variable or all. By default 200, 15, 5 in one to three dimensions; for a spectrum,
+        fewer if the functions would be more than a quarter of the rows. There are at most 5041 functions.
     box : sequence of (lower, upper), optional
-        The ends of the data by prepared column, None for a periodic one. By default they are found in a pass over the
-        data. They are part of what moments are measured with: machines whose moments are to be added need the same box
-        and frequencies.
+        Bounds of the data by prepared column, None for a periodic one. By default they are found in a pass over the
+        data. Moments depend on them: machines whose moments are to be added need the same box and frequencies.
     margin : float, optional
-        Share of the width by which the period is larger. A function that differs at opposite edges of the data changes
-        in this gap; by default .2, of a regression .3, or more for few frequencies.
+        Relative excess of the period over the width. A function that differs at opposite edges of the data changes in
+        this gap; by default .2, for a regression .3, or more for few frequencies.
     outside : float
-        Rows outside the box count as absent; more than this share of them is an error. At such rows fitted functions
-        have the values of the nearest point of the box.
+        Largest share of rows outside the box; these are excluded from sums, and more are an error. At such rows fitted
+        functions have the values of the nearest point of the box.
     method : {"matmul", "nufft"}, optional
-        How modes are summed: by matrix products, exact to rounding, or by the nonuniform FFT of `finufft` (extra
+        Summation of modes: by matrix products, exact to rounding, or by the nonuniform FFT of `finufft` (extra
         `lattice`). By default the faster one according to a fixed table.
     eps : float
-        Relative precision of the nonuniform FFT. At 1e-8 it takes two thirds of the time of 1e-9. Values move by about
-        as much of the larger ones; what is far smaller, as between clusters that are nearly apart, by a larger share.
+        Relative precision of the nonuniform FFT; 1e-8 needs two thirds of the time of 1e-9. Eigenvalues change by about
+        this share of the larger ones; far smaller ones, as between nearly separate clusters, by a larger share.
     periods : sequence, optional
-        The period of each column in its units, None for a column without.
+        Period of each column in its units, None for columns that are not periodic.
     kernel : Kernel, its name or "auto"
-        The prior of the coefficients, any stationary kernel. "auto": chosen after the pass. It is no part of what is
-        measured: `fit_moments` solves the same moments with another.
+        Stationary kernel, whose spectral density weights the coefficients. "auto": chosen after the pass. Moments do
+        not depend on it: `fit_moments` solves the same moments with another kernel.
+
+    See Also
+    --------
+    TrigonometricBasis : Integer frequencies of any number of periodic columns.
+    RandomFourierFeatures : Random frequencies, in any dimension.
+    Landmarks : Functions of any kernel at landmarks.
 
     Examples
     --------
@@ -109,7 +114,7 @@ class FourierBasis(OpenKernel, BasisRecipe):
             self._set(n_frequencies=counts if isinstance(self.n_frequencies, Sequence) else counts[0])
         if self.box is not None:
             if not isinstance(self.box, (Sequence, np.ndarray)):
-                raise ValueError(f"box has (lower, upper) for each column; it is {self.box!r}")
+                raise ValueError(f"box must be (lower, upper) for each column, got {self.box!r}.")
             self._set(box=tuple(None if side is None else _interval(side) for side in self.box))
         if self.periods is not None:
             self._set(periods=tuple(None if p is None else check_number("periods", p, POSITIVE) for p in self.periods))
@@ -124,7 +129,7 @@ class FourierBasis(OpenKernel, BasisRecipe):
         lengths = {len(part) for part in (self.box, self.periods, self.n_frequencies) if isinstance(part, tuple)}
         if len(lengths) > 1:
             raise ValueError(
-                f"n_frequencies, box and periods have an entry for each variable; they have {sorted(lengths)} entries"
+                f"n_frequencies, box and periods must have an entry for each variable, got lengths {sorted(lengths)}."
             )
         for dimension in lengths:
             self._check_dimension(dimension)
@@ -133,7 +138,7 @@ class FourierBasis(OpenKernel, BasisRecipe):
         orders = self.n_frequencies
         if isinstance(orders, tuple) and size_of(orders) > MOST_FUNCTIONS:
             raise ValueError(
-                f"n_frequencies={orders} needs {size_of(orders)} functions, and a Fourier lattice has at most "
+                f"n_frequencies={orders} requires {size_of(orders)} functions, more than the limit of "
                 f"{MOST_FUNCTIONS}. Lower n_frequencies to {shrunk_orders(orders, MOST_FUNCTIONS)}."
             )
 
@@ -141,30 +146,29 @@ class FourierBasis(OpenKernel, BasisRecipe):
     def _check_dimension(dimension: int) -> None:
         if dimension not in ORDERS:
             raise ValueError(
-                f"a lattice of frequencies has functions of 1 to 3 variables, got {dimension}: their number grows as "
-                "(2m + 1)^d. Choose columns, or take a kernel at landmarks (basis=None), which suits any dimension, or "
-                "for angles TrigonometricBasis(periods, degree)"
+                f"FourierBasis requires 1 to 3 variables, got {dimension}. Select columns, or use a kernel at "
+                "landmarks (basis=None) or, for angles, TrigonometricBasis(periods, degree)."
             )
 
     def sized(self, dimension: int, periods: Periods | None = None, rows: int | None = None) -> FourierBasis:
-        """Return the recipe for functions of so many variables, with their numbers of frequencies and periods.
+        """Return the recipe with frequencies and periods for this number of variables.
 
-        With a number of `rows`, frequencies that are not given are no more than a quarter of these support.
+        With `rows`, the default frequencies are those of at most a quarter as many functions.
         """
         self._check_dimension(dimension)
         for part in (self.n_frequencies, self.box, self.periods):
             if isinstance(part, tuple) and len(part) != dimension:
                 raise ValueError(
-                    f"the lattice has functions of {len(part)} variables, and X has {dimension} columns: "
-                    "n_frequencies, box and periods have an entry for each"
+                    f"n_frequencies, box and periods must have an entry for each of the {dimension} columns of X, got "
+                    f"{len(part)}."
                 )
         orders = self.n_frequencies
         if orders is None:
-            borne = math.inf if rows is None else int((rows / FEWEST_ROWS) ** (1 / dimension) - 1) // 2
-            orders = max(1, int(min(ORDERS[dimension], borne)))
+            supported = math.inf if rows is None else int((rows / FEWEST_ROWS) ** (1 / dimension) - 1) // 2
+            orders = max(1, int(min(ORDERS[dimension], supported)))
         periods = self.periods if periods is None else tuple(periods)
         if self.periods is not None and periods != self.periods:
-            raise ValueError(f"the lattice has the periods {self.periods}, got periods={periods}. Give them once.")
+            raise ValueError(f"periods must be those of the lattice, {self.periods}, got {periods}. Pass them once.")
         return replace(
             self,
             n_frequencies=orders if isinstance(orders, tuple) else (orders,) * dimension,
@@ -172,18 +176,18 @@ class FourierBasis(OpenKernel, BasisRecipe):
         )
 
     def lattice(self, dimension: int, box: Sequence[Interval | None] | None = None) -> FourierLattice:
-        """Return the functions, without their prior, on this box if it is given."""
-        own = self.sized(dimension)
-        sides: Any = own.box if box is None else tuple(box)
-        orders: Any = own.n_frequencies
-        return FourierLattice(orders, sides, own.margin or 0.0, own.outside, own.method, own.eps, own.periods)
+        """Return the functions, without a kernel, on this box or that of the recipe."""
+        sized = self.sized(dimension)
+        sides: Any = sized.box if box is None else tuple(box)
+        orders: Any = sized.n_frequencies
+        return FourierLattice(orders, sides, sized.margin or 0.0, sized.outside, sized.method, sized.eps, sized.periods)
 
     def cost(self, operator: Any, dimension: int, n_rows: int) -> int:
         return self.sized(dimension, rows=n_rows).lattice(dimension, ((0.0, 1.0),) * dimension).size
 
     def probe(self, sample: Sample) -> FourierLattice:
-        own = self.sized(sample.dimension, sample.periods, sample.n_rows)
-        return own.lattice(sample.dimension, own.box or ((0.0, 1.0),) * sample.dimension)
+        sized = self.sized(sample.dimension, sample.periods, sample.n_rows)
+        return sized.lattice(sample.dimension, sized.box or ((0.0, 1.0),) * sample.dimension)
 
     def build(self, sample: Sample, rng: np.random.Generator) -> Basis:
         return sample.boxed(self.sized(sample.dimension, sample.periods, sample.n_rows), rng)
@@ -191,9 +195,20 @@ class FourierBasis(OpenKernel, BasisRecipe):
 
 @dataclass(frozen=True)
 class FourierLattice(Written, Basis):
-    """Trigonometric functions on a lattice of frequencies in a box, with the parameters of `FourierBasis`.
+    """Trigonometric functions on a lattice of frequencies in a box, built from a `FourierBasis`.
 
-    `version` is that of the library by which their modes are summed.
+    Parameters
+    ----------
+    orders : int or tuple of int
+        Highest frequency m for each variable.
+    box, margin, outside, method, eps, periods : as in `FourierBasis`
+        Box, gap, share of rows outside, summation and periods.
+    version : str, optional
+        Version of the library that sums the modes.
+
+    See Also
+    --------
+    FourierBasis : Construction from the data.
 
     Examples
     --------
@@ -221,10 +236,10 @@ class FourierLattice(Written, Basis):
     version: str | None = None
 
     def __post_init__(self) -> None:
-        own = self.recipe
-        self._set(orders=own.n_frequencies, box=own.box, periods=own.periods)
-        if not isinstance(own.n_frequencies, tuple) or any(not p and side is None for p, side in self.ends):
-            raise ValueError(f"a Fourier lattice needs a box or a period for each variable, got {own!r}")
+        recipe = self.recipe
+        self._set(orders=recipe.n_frequencies, box=recipe.box, periods=recipe.periods)
+        if not isinstance(recipe.n_frequencies, tuple) or any(not p and side is None for p, side in self.ends):
+            raise ValueError(f"FourierLattice requires a box or a period for each variable, got {recipe!r}.")
         if not self.margin:
             least = min(
                 (o for o, (p, _) in zip(self.orders, self.ends, strict=True) if not p), default=max(self.orders)
@@ -251,12 +266,12 @@ class FourierLattice(Written, Basis):
 
     @cached_property
     def period(self) -> Array:
-        """The period along each axis, (d,), in the units of the prepared columns."""
+        """Period along each axis, (d,), in the units of the prepared columns."""
         return np.array([p or (side[1] - side[0]) * (1 + self.margin) for p, side in self.ends])
 
     @property
     def ends(self) -> list[tuple[float | None, Any]]:
-        """The period of each axis, None for an axis with a side of the box, and this side."""
+        """Period or None, and side of the box or None, for each axis."""
         d = self.dimension
         return list(zip(self.periods or (None,) * d, self.box or (None,) * d, strict=True))
 
@@ -272,18 +287,18 @@ class FourierLattice(Written, Basis):
 
     @cached_property
     def frequencies(self) -> Frequencies:
-        """The frequencies of the functions."""
+        """Frequencies of the functions."""
         return Frequencies(self.orders, self.period)
 
     def angles(self, x: Array) -> NDArray[np.float64]:
-        """t (c, d) of points x (c, d)."""
-        t = np.array(x.T, dtype=float, order="C")  # contiguous along each axis, as sums want them
+        """Return the angles t (c, d) of points x (c, d)."""
+        t = np.array(x.T, dtype=float, order="C")  # contiguous along each axis, for sums
         t -= self.domain.center[:, None]
         t *= (2 * np.pi / self.period)[:, None]
         return t.T
 
     def truncated(self, orders: Sequence[int]) -> FourierLattice:
-        """The lattice of the lower frequencies of this one."""
+        """Return the lattice of the lower frequencies of this one."""
         return replace(self, orders=tuple(min(a, b) for a, b in zip(orders, self.orders, strict=True)))
 
     def accumulator(
@@ -297,7 +312,7 @@ class FourierLattice(Written, Basis):
         return matrices_of_modes(self.frequencies, forms, functionals, sums)
 
     def evaluator(self, coefficients: Array, device: Device = HOST) -> Callable[[Array], Array]:
-        rest = np.concatenate([np.zeros_like(coefficients[:1]), coefficients[1:]])  # beside a constant digits are lost
+        rest = np.concatenate([np.zeros_like(coefficients[:1]), coefficients[1:]])  # a constant would cost digits
         values = LatticeValues(self.orders, rest, device=device)
         return lambda x: values(self.angles(self.domain.nearest(x)[0])) + coefficients[0]
 
@@ -322,7 +337,7 @@ class FourierLattice(Written, Basis):
         return rows_at_once(self.method or "matmul", self.orders)
 
     def norm(self, gram: Array) -> Array:
-        """The identity, but 0 at the constant: the prior of `SpectralDensityBasis` is what a fit takes."""
+        """Return the identity, with 0 for the constant: fits use the weights of a `SpectralDensityBasis`."""
         return np.diag(np.append(0.0, np.ones(self.size - 1)))
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
@@ -336,7 +351,7 @@ def size_of(orders: Sequence[int]) -> int:
 
 
 def shrunk_orders(orders: Sequence[int], most: int) -> tuple[int, ...]:
-    """Lower frequencies along all axes in proportion, until there are at most `most` functions."""
+    """Return frequencies lowered in proportion until there are at most `most` functions."""
     found, share = tuple(orders), 1.0
     while size_of(found) > most:
         share *= 0.98
@@ -345,24 +360,24 @@ def shrunk_orders(orders: Sequence[int], most: int) -> tuple[int, ...]:
 
 
 def _interval(side: Any) -> Interval:
-    """Both ends as numbers. Raises ValueError for anything but a finite interval of positive width."""
+    """Return both ends as numbers. Raises ValueError unless it is a finite interval of positive width."""
     try:
         lower, upper = (float(end) for end in side)
     except (TypeError, ValueError):
         lower = upper = math.nan
     if not (math.isfinite(lower) and math.isfinite(upper) and lower < upper):
-        raise ValueError(f"a box has (lower, upper) with lower < upper for each column; one side is {side!r}")
+        raise ValueError(f"box must be (lower, upper) with lower < upper for each column, got {side!r}.")
     return lower, upper
 
 
-LEAST = 1e-14  # of the largest weight: narrower kernels have it everywhere, of wider ones it is rounding
+LEAST = 1e-14  # of the largest weight: below it, weights are rounding errors
 
 
 def prior_weights(kernel: Kernel, lattice: FourierLattice) -> Array:
-    """S² (p,), the spectral density of a stationary kernel at the frequencies of a lattice, of sum 1.
+    """Return S² (p,), the spectral density of a stationary kernel at the lattice's frequencies, with sum 1.
 
-    f = Σ_k a_k φ_k with the squared norm Σ_k a_k² / S_k² then has the reproducing kernel k, made periodic, over
-    its value at 0. Raises TypeError for a kernel that is no function of x - y.
+    f = Σ_k a_k φ_k with the squared norm Σ_k a_k² / S_k² has the reproducing kernel k, made periodic, divided by its
+    value at 0. Raises TypeError for a kernel that is not a function of x - y.
     """
     found = _density(kernel.flat, lattice)
     found = np.maximum(found, LEAST * found.max())
@@ -370,21 +385,20 @@ def prior_weights(kernel: Kernel, lattice: FourierLattice) -> Array:
 
 
 def check_stationary(kernel: Any) -> None:
-    """Raise TypeError for a kernel that is no function of x - y, ValueError for a scale that is a median distance."""
+    """Raise TypeError unless the kernel is a function of x - y, and ValueError for a median scale."""
     if not of_distances(kernel.flat):
         raise TypeError(
-            "the kernel of a Fourier lattice is the prior of its coefficients, and a function of |x - y|, such as "
-            f"Matern(1.5, scale) or Gaussian(scale); got {kernel!r}"
+            "kernel of a Fourier basis must be a function of |x - y|, such as Matern(1.5, scale) or Gaussian(scale), "
+            f"got {kernel!r}."
         )
     if kernel.has_scale("median"):
         raise ValueError(
-            f"a Fourier lattice takes no median of distances between rows: give the scale of {kernel!r} as a number, "
-            "or 'auto', which is chosen after the pass"
+            f"scale of {kernel!r} must be a number or 'auto' in a Fourier basis, which computes no median distances."
         )
 
 
 def _density(kernel: Kernel, lattice: FourierLattice) -> Array:
-    """The spectral density, up to a factor that depends on d alone."""
+    """Return the spectral density, up to a factor that depends on d alone."""
     check_stationary(kernel)
     squares, d = lattice.frequencies.squares, lattice.dimension
     if isinstance(kernel, Gaussian):
@@ -404,7 +418,7 @@ def _density(kernel: Kernel, lattice: FourierLattice) -> Array:
 
 
 def _sampled(kernel: Kernel, lattice: FourierLattice) -> Array:
-    """The density of any other radial kernel, from its values on a grid of a period, finer than the lattice's waves."""
+    """Return the density of any radial kernel, from its values on a grid finer than the lattice's waves."""
     sizes = [4 * order + 1 for order in lattice.orders]
     axes = [period / size * np.fft.fftfreq(size, 1 / size) for period, size in zip(lattice.period, sizes, strict=True)]
     grid = np.stack([g.ravel() for g in np.meshgrid(*axes, indexing="ij")], axis=1)
@@ -416,13 +430,13 @@ def _sampled(kernel: Kernel, lattice: FourierLattice) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class LinearCombination(Basis):
-    """Combinations of the functions of another basis, `inner`."""
+    """Linear combinations of the functions of another basis, `inner`."""
 
     inner: Any
 
     @abstractmethod
     def combined(self, features: Array) -> Array:
-        """The combinations (r, c) of features (p, c)."""
+        """Return the combinations (r, c) of features (p, c)."""
 
     @property
     def dimension(self) -> int:
@@ -446,9 +460,9 @@ class LinearCombination(Basis):
 
 @dataclass(frozen=True, eq=False)
 class SpectralDensityBasis(LinearCombination):
-    """S_k φ_k for the functions of a lattice, with the squared norm |a|² of the function space of a kernel.
+    """Functions S_k φ_k of a lattice, with the squared norm |a|² of a kernel's function space.
 
-    A constant is free: its norm counts as 0.
+    The norm of the constant is 0.
     """
 
     inner: FourierLattice
@@ -456,7 +470,7 @@ class SpectralDensityBasis(LinearCombination):
 
     @property
     def weights(self) -> Array:
-        """S^2 (p,)."""
+        """Spectral density S² (p,)."""
         return prior_weights(self.kernel, self.inner)
 
     @property
@@ -465,7 +479,7 @@ class SpectralDensityBasis(LinearCombination):
 
     @property
     def description(self) -> str:
-        return f"{self.inner.description} weighed by {self.kernel}"
+        return f"{self.inner.description} weighted by {self.kernel}"
 
     def norm(self, gram: Array) -> Array:
         return self.inner.norm(gram)
@@ -480,7 +494,7 @@ class SpectralDensityBasis(LinearCombination):
 
 @dataclass(frozen=True, eq=False)
 class SpanBasis(LinearCombination):
-    """Combinations of the functions of a basis, by the columns of a matrix (p, r): the span of leading functions."""
+    """Combinations of the functions of a basis by a matrix (p, r): the span of leading functions."""
 
     inner: Basis
     matrix: NDArray[np.floating[Any]]

@@ -24,11 +24,27 @@ MOST_STEPS = 30  # powers of two by which the highest powers of columns may diff
 
 @dataclass(frozen=True)
 class MonomialBasis(Basis):
-    """(x / scale)^e for every multi-index e of total degree up to `degree` in d variables, by ascending degree.
+    """Monomials (x / scale)^e of total degree up to `degree` in d variables, by ascending degree.
 
-    p = C(d + degree, degree), one less without the constant. `scale` is a length in the units of the data, or a tuple
-    of one for each column, as a fit makes it for columns whose powers would leave the range of numbers; choose it near
-    the largest coordinate, so that powers stay near 1. Points too far out for it raise ValueError (overflow).
+    There are p = C(d + degree, degree) functions, one fewer without the constant.
+
+    Parameters
+    ----------
+    d : int
+        Number of variables.
+    degree : int
+        Largest total degree.
+    constant : bool
+        True to include the constant.
+    scale : float or tuple of float
+        Length in the units of the data, or one for each column. Choose it near the largest coordinate, so that powers
+        remain near 1; coordinates whose powers overflow raise ValueError. Fits adapt it to columns whose powers would
+        leave the range of numbers.
+
+    See Also
+    --------
+    TrigonometricBasis : Trigonometric functions of periodic columns.
+    Concatenated : Several bases together.
 
     Examples
     --------
@@ -53,7 +69,7 @@ class MonomialBasis(Basis):
         given: Any = self.scale
         if is_sequence(given):
             if len(given) != self.d:
-                raise ValueError(f"scale of MonomialBasis has one length for each of {self.d} columns; got {given!r}")
+                raise ValueError(f"scale must be a number or one for each of {self.d} columns, got {given!r}.")
             scale: Any = tuple(check_number("scale", one, POSITIVE) for one in given)
         else:
             scale = check_number("scale", given, POSITIVE)
@@ -61,7 +77,7 @@ class MonomialBasis(Basis):
 
     @property
     def lengths(self) -> Array:
-        """The scale of each column, (d,)."""
+        """Scale of each column, (d,)."""
         return np.array(np.broadcast_to(self.scale, self.d), dtype=float)
 
     def in_units(self, units: Array) -> MonomialBasis:
@@ -69,7 +85,7 @@ class MonomialBasis(Basis):
         steps = np.where(units > 0, np.log2(np.where(units > 0, units, 1.0) / lengths), 0.0)
         if self.degree * np.abs(steps).max() <= MOST_STEPS:
             return self
-        lengths = lengths * np.exp2(8 * np.rint(steps / 8))  # coarse: data alike have the same
+        lengths = lengths * np.exp2(8 * np.rint(steps / 8))  # coarse, so that similar data have the same scale
         return replace(self, scale=tuple(lengths.tolist()))
 
     @property
@@ -86,7 +102,7 @@ class MonomialBasis(Basis):
 
     @property
     def lead(self) -> int:
-        """Where the functions start among all monomials, of which the constant is the first."""
+        """Index of the first function among all monomials, the first of which is the constant."""
         return 0 if self.constant else 1
 
     @property
@@ -99,7 +115,7 @@ class MonomialBasis(Basis):
 
     @property
     def exponents(self) -> Integers:
-        """The multi-index of each function, (p, d)."""
+        """Multi-index of each function, (p, d)."""
         return _table(self.d, self.degree)[0][self.lead :]
 
     def translated(self, delta: Array) -> Translation:
@@ -118,7 +134,7 @@ class MonomialBasis(Basis):
 
 
 class _MonomialEvaluation(Evaluation):
-    """All monomials of one block, each degree from the one before by one product per variable."""
+    """All monomials of one block, each degree from the previous one by one product per variable."""
 
     def __init__(self, basis: MonomialBasis, block: Block):
         self.basis, self.block = basis, block
@@ -127,9 +143,8 @@ class _MonomialEvaluation(Evaluation):
         largest_coordinate = largest(np.abs(points))
         if largest_coordinate > (float(np.finfo(block.dtype).max) / 1e12) ** (0.5 / basis.degree):
             raise ValueError(
-                f"the coordinates reach {largest(np.abs(block.x)):.6g}, and sums of squares of their power "
-                f"{basis.degree} overflow {block.dtype}; give MonomialBasis a scale near that number, or standardize "
-                "the columns"
+                f"powers {basis.degree} of coordinates up to {largest(np.abs(block.x)):.6g} overflow {block.dtype}. "
+                "Pass MonomialBasis a scale near that number, or standardize the columns."
             )
         points = points.astype(block.dtype, copy=False)
         exponents, steps, _ = _table(basis.d, basis.degree)
@@ -157,7 +172,7 @@ class _MonomialEvaluation(Evaluation):
         return out[self.basis.lead :]
 
     def _partial(self, alpha: MultiIndex) -> tuple[Integers, Array]:
-        """The monomials whose derivative is not 0, (r,), and its values, (r, c)."""
+        """Return the monomials whose derivative is not 0, (r,), and its values, (r, c)."""
         rows, sources, factors = _derivative(self.basis.d, self.basis.degree, alpha)
         factors = factors / float(np.prod(self.basis.lengths ** np.array(alpha)))
         there, factors = np.asarray(sources, like=self.table), np.asarray(factors, like=self.table)
@@ -170,14 +185,15 @@ Integers = NDArray[np.int64]
 
 @lru_cache(maxsize=16)
 def _table(d: int, degree: int) -> tuple[Integers, tuple[Step, ...], dict[bytes, int]]:
-    """Exponents of all monomials (P, d), the products that make them (axis, source rows, target rows), and their rows.
+    """Return the exponents of all monomials (P, d), the products that compute them, and their rows.
 
-    Within a degree they are sorted by their first variable. The monomials that start with variable a are x_a times the
-    monomials of the degree before that start with a or a later variable, the last rows of that degree.
+    A product is (axis, source rows, target rows). Within a degree, monomials are sorted by their first variable. Those
+    that start with variable a are x_a times the monomials of the previous degree that start with a or a later variable,
+    the last rows of that degree.
     """
     blocks: list[Integers] = [np.zeros((1, d), dtype=np.int64)]
     steps: list[Step] = []
-    begin, tails = 0, [0] * d  # first row of the degree before; in it, the first row that starts with a or later
+    begin, tails = 0, [0] * d  # first row of the previous degree; in it, the first row that starts with a or later
     for _ in range(degree):
         before = blocks[-1]
         end = target = begin + len(before)
@@ -198,7 +214,7 @@ def _table(d: int, degree: int) -> tuple[Integers, tuple[Step, ...], dict[bytes,
 
 @lru_cache(maxsize=2048)
 def _derivative(d: int, degree: int, alpha: MultiIndex) -> tuple[Integers, Integers, NDArray[np.float64]]:
-    """d^alpha x^e = prod_a e_a! / (e_a - alpha_a)! x^(e - alpha): rows of e, rows of e - alpha, factors, (r,)."""
+    """Return d^alpha x^e = prod_a e_a! / (e_a - alpha_a)! x^(e - alpha) as rows e, rows e - alpha, factors (r,)."""
     exponents, _, positions = _table(d, degree)
     rows = np.flatnonzero((exponents >= alpha).all(axis=1))
     sources = np.array([positions[e.tobytes()] for e in exponents[rows] - np.array(alpha)], dtype=np.int64)

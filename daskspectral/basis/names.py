@@ -1,4 +1,4 @@
-"""Functions by name, as an estimator's `basis` takes them: "landmarks", "fourier", "network"."""
+"""Names of bases in an estimator's `basis`: "landmarks", "fourier", "network"."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ NAMES: dict[str, Callable[[], Any]] = {
 
 
 def named(functions: Any, *words: str, what: str = "basis") -> Any:
-    """The functions of a name, with their defaults; other values, and the `words`, as they are.
+    """Return the default basis of a name; other objects, and names in `words`, are returned unchanged.
 
-    Raises ValueError, which lists the names, for any other text.
+    Raises ValueError with the available names for any other text.
 
     Examples
     --------
@@ -32,10 +32,10 @@ def named(functions: Any, *words: str, what: str = "basis") -> Any:
         return functions
     if functions not in NAMES:
         if functions.partition(":")[0] in KERNELS:
-            raise ValueError(f"{functions!r} is a kernel, and {what} are functions: give Landmarks({functions!r})")
+            raise ValueError(f"{what} must be a basis, got the kernel {functions!r}. Pass Landmarks({functions!r}).")
         known = [*words, *NAMES]
         raise ValueError(
             f"{what} must be {' or '.join(map(repr, known))}, or one of daskspectral.basis, such as "
-            f"FourierBasis(15); it is {functions!r}{nearest(functions, known)}"
+            f"FourierBasis(15), got {functions!r}{nearest(functions, known)}"
         )
     return NAMES[functions]()

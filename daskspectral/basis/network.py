@@ -1,4 +1,4 @@
-"""A network, whose functions are trained before they are measured."""
+"""Neural networks as bases, trained before their forms are summed."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from daskspectral.forms import Atom
 from daskspectral.registry import Parameterised
 from daskspectral.validation import POSITIVE, check_integer, check_number, check_option, check_type
 
-ROUNDING = 1e-12  # of its mean: a column of less spread is constant
+ROUNDING = 1e-12  # of its mean: a column with less variation is constant
 
 
 def place_of(points: Array, metric: bool) -> tuple[Array, Array]:
-    """The means of columns, and scales by which these have about the variance 1.
+    """Return the means of columns, and scales by which their variances are about 1.
 
-    Of forms with derivatives (`metric`) all columns have the scale of the widest one: on thin ones slopes would begin
-    steep, and stay so.
+    For forms with derivatives (`metric`), all columns have the scale of the widest one: on narrow ones, initial slopes
+    would be steep and remain so.
     """
     middle, spread = points.mean(axis=0), points.std(axis=0)
     scale = np.full(len(spread), spread.max(initial=0.0)) if metric else spread.copy()
@@ -48,17 +48,17 @@ def _silu(a: Array) -> tuple[Array, Array]:
 
 
 ACTIVATIONS: dict[str, Callable[[Array], tuple[Array, Array]]] = {"tanh": _tanh, "silu": _silu}
-"""Each gives its values and its slopes; the names are those of `jax.nn`."""
+"""Values and slopes by the names of `jax.nn`."""
 
 
 @dataclass(frozen=True, eq=False)
 class NeuralBasis(Parameterised, BasisRecipe):
-    """Functions of a multilayer perceptron, trained by the loss of the operator, then frozen and measured exactly.
+    """Multilayer perceptron trained by the loss of the operator, then fixed; its forms are summed exactly.
 
     `SpectralDecomposition(basis=NeuralBasis())` trains the network on rows of the data (extra `neural`: jax and optax),
-    then sums the forms of its functions over all rows and solves, as for any other basis: the solution repairs what
-    the loss shrinks and rotates. `basis_` contains the trained `NetworkBasis`; given as `basis`, it is not trained
-    again.
+    then sums the forms of its functions over all rows and solves, as for any other basis: the solution corrects
+    shrinkage and rotation by the loss. `basis_` contains the trained `NetworkBasis`; passed as `basis`, it is not
+    trained again.
 
     The loss is equation (18) of Cabannes and Bach (2024) for symmetric operators, and the low-rank loss for operators
     between two spaces; see `help(daskspectral.neural)`.
@@ -68,21 +68,26 @@ class NeuralBasis(Parameterised, BasisRecipe):
     hidden : tuple of int
         Numbers of neurons of the hidden layers.
     features : {"hidden", "outputs"}
-        Whether the neurons of the last hidden layer are the functions, or the outputs.
+        Functions of the basis: neurons of the last hidden layer, or outputs.
     activation : {"tanh", "silu"}
-        The nonlinearity of the hidden layers.
+        Nonlinearity of the hidden layers.
     outputs : int, optional
-        Outputs that are trained; by default as many as there are components.
+        Number of outputs that are trained; by default the number of components.
     mu : float or sequence of float, optional
-        mu_j of equation (18), above the eigenvalues that are wanted: one for all outputs, or one for each, by which
-        these become single eigenfunctions. By default twice the last value that is wanted, estimated on held-out rows
-        during the training.
+        Values mu_j of equation (18), above the requested eigenvalues: one for all outputs, or one for each, by which
+        the outputs become single eigenfunctions. By default twice the last requested eigenvalue, estimated on held-out
+        rows during training.
     steps, batch, rate : int, int, float
-        Steps of Adam, rows of each, and the first learning rate, which falls to 0 along a cosine.
+        Number of steps of Adam, rows per step, and initial learning rate, which decreases to 0 along a cosine.
     rows : int
-        Rows in memory, from which batches are drawn; of larger data they are drawn anew during the training.
+        Rows in memory, from which batches are drawn; of larger data they are redrawn during training.
     checks : int
         Number of comparisons with earlier functions on held-out rows; the best functions are kept.
+
+    See Also
+    --------
+    NetworkBasis : The trained functions.
+    Landmarks : Functions of a kernel, without training.
 
     Examples
     --------
@@ -112,7 +117,7 @@ class NeuralBasis(Parameterised, BasisRecipe):
         if self.mu is not None:
             checked = tuple(check_number("mu", one, POSITIVE) for one in np.atleast_1d(self.mu).tolist())
             self._set(mu=checked if np.ndim(self.mu) else checked[0])
-        check_type("hidden", self.hidden, (tuple, list, np.ndarray), "the neurons of each hidden layer, (96, 96)")
+        check_type("hidden", self.hidden, (tuple, list, np.ndarray), "the numbers of neurons, such as (96, 96)")
         self._set(hidden=tuple(check_integer("hidden", count) for count in self.hidden))
         check_integer("the number of hidden layers", len(self.hidden))
         for name, known in (("features", FEATURES), ("activation", tuple(ACTIVATIONS))):
@@ -128,7 +133,7 @@ class NeuralBasis(Parameterised, BasisRecipe):
         return sample.trained(self, rng)
 
     def initialized(self, points: Array, outputs: int, seed: int, *, metric: bool = True) -> NetworkBasis:
-        """Return the network at random weights, normal with variance 1 / in, and biases uniform in [-1, 1].
+        """Return the network with normal weights of variance 1 / in, and biases uniform in [-1, 1].
 
         Its units are those of `points` (m, d). Set `metric` for forms with derivatives, for which columns keep their
         ratios.
@@ -142,7 +147,7 @@ class NeuralBasis(Parameterised, BasisRecipe):
 
 @dataclass(frozen=True, eq=False)
 class NetworkBasis(Basis):
-    """Functions of a trained multilayer perceptron, of points (x - center) / scale.
+    """Functions of a trained multilayer perceptron at points (x - center) / scale.
 
     Values and first derivatives are matrix products of numpy: workers, files and machines that load them need no jax.
 
@@ -150,10 +155,24 @@ class NetworkBasis(Basis):
     ----------
     weights, biases : tuple of array
         Matrices (out, in) and vectors (out,) of all layers.
-    center, scale : array of shape (d,)
+    center : array of shape (d,)
+        Subtracted from points.
+    scale : array of shape (d,)
+        Divisor of points.
     features : {"hidden", "outputs"}
-        Whether the neurons of the last hidden layer are the functions, or the outputs.
+        Functions of the basis: neurons of the last hidden layer, or outputs.
     activation : {"tanh", "silu"}
+        Nonlinearity of the hidden layers.
+
+    See Also
+    --------
+    NeuralBasis : Architecture and training.
+
+    Examples
+    --------
+    >>> basis = NeuralBasis((4, 3)).initialized(np.array([[0.0], [1.0]]), outputs=2, seed=0)
+    >>> basis.size, basis.values(np.array([[0.5]])).shape
+    (3, (3, 1))
     """
 
     order = 1
@@ -179,22 +198,22 @@ class NetworkBasis(Basis):
         return f"a network of {len(self.weights) - 1} hidden layers"
 
     def remedy(self, order: int) -> str:
-        return f"networks are differentiated once; {super().remedy(order)}"
+        return f"Networks have first derivatives only. {super().remedy(order)}"
 
     @property
     def variables(self) -> dict[str, list[Array]]:
-        """What is trained: arrays, in lists."""
+        """Trained parameters, as lists of arrays."""
         return {"weights": list(self.weights), "biases": list(self.biases)}
 
     def with_variables(self, variables: Any) -> NetworkBasis:
-        """Return the same network at other parameters."""
+        """Return the network with other parameters."""
         weights, biases = (tuple(np.asarray(v, dtype=float) for v in variables[k]) for k in ("weights", "biases"))
         return replace(self, weights=weights, biases=biases)
 
     def apply(self, variables: Any, x: Any) -> Any:
         """Return the outputs (c, k) at points (c, d) minus the center, in JAX.
 
-        In single precision points far from 0 would coincide.
+        The center is subtracted before, because in single precision points far from 0 would coincide.
         """
         import jax
 
@@ -210,7 +229,7 @@ class NetworkBasis(Basis):
 
 
 class _NeuralEvaluation(Evaluation):
-    """Values of one block, and derivatives along one direction after the other."""
+    """Values of one block, and derivatives along one direction at a time."""
 
     def __init__(self, basis: NetworkBasis, block: Block, slopes: bool):
         self.basis, self.block = basis, block
@@ -239,11 +258,11 @@ class _NeuralEvaluation(Evaluation):
         return self._onwards(self._layers[0][0] @ (direction.T.astype(self.block.dtype) * self._unit[:, None]))
 
     def partial(self, alpha: tuple[int, ...]) -> Array:
-        w, axis = self._layers[0][0], alpha.index(1)  # the product with a unit vector is one column
+        w, axis = self._layers[0][0], alpha.index(1)  # a product with a unit vector is one column
         return self._onwards(np.broadcast_to(w[:, axis : axis + 1] * self._unit[axis], (len(w), len(self.block.x))))
 
     def _onwards(self, t: Array) -> Array:
-        """The derivative, from that of the first layer before its nonlinearity."""
+        """Return the derivative of the features from that of the first layer before its nonlinearity."""
         for number, (w, _) in enumerate(self._layers):
             slope = self._slopes[number]
             t = t if number == 0 else w @ t

@@ -1,4 +1,4 @@
-"""The recipe of functions of a kernel at landmarks (Nystrom): how landmarks are chosen among the rows of the data."""
+"""Recipe of kernel functions at landmarks (Nystrom), chosen among the rows of the data."""
 
 from __future__ import annotations
 
@@ -36,43 +36,47 @@ MOST_LANDMARKS, FEW_LANDMARKS = 500, 50  # by default
 
 @dataclass(frozen=True, eq=False)
 class Landmarks(OpenKernel, BasisRecipe):
-    """k(., y_i) at landmarks y_i, with what is left to the data: the `basis` of an estimator, by default.
+    """Kernel functions k(., y_i) at landmarks y_i chosen among the rows: the default basis of estimators.
 
-    A fit makes a `LandmarkBasis` of it. In a search `basis__kernel__scale` sets the scale, of a Gaussian where the
-    kernel is "auto".
+    A fit builds a `LandmarkBasis`. In a search, `basis__kernel__scale` sets the scale, of a Gaussian if the kernel is
+    "auto".
 
     Parameters
     ----------
     kernel : Kernel, its name or "auto"
-        Kernel k at the landmarks, such as Gaussian(0.5) or "gaussian:0.5". "auto" compares a rough and a smooth kernel
-        at the scales that are better than their neighbours, and in a metric in which slow functions change evenly
-        (`kernels.Mahalanobis`), where functions have gradients; of a kernel with the scale "auto", as Gaussian("auto"),
-        the scale is chosen.
+        Kernel k, such as Gaussian(0.5) or "gaussian:0.5". "auto" compares a rough and a smooth kernel at the scales
+        that are better than their neighbors and, if functions have gradients, in a metric in which slow functions vary
+        evenly (`kernels.Mahalanobis`). The scale of a kernel with scale "auto", such as Gaussian("auto"), is chosen.
     n_landmarks : int or "auto"
-        Number p of landmarks. "auto" is a quarter of the rows, and at most 500 (of fewer than 200 rows half, and at
-        most 50); for a regression 500.
+        Number p of landmarks. "auto": a quarter of the rows, and at most 500 (of fewer than 200 rows half, and at most
+        50); for a regression 500.
     method : {"uniform", "kmeans++", "cholesky", "farthest"}
-        How landmarks are chosen among the rows (`help(daskspectral.landmarks)`).
+        Selection of landmarks among the rows (`help(daskspectral.landmarks)`).
     points : array (p, n_features), optional
-        The y_i themselves, in the units of X; then neither `n_landmarks` nor `method` counts.
+        Landmarks y_i in the units of X; `n_landmarks` and `method` are then ignored.
     n_candidates : int, optional
-        Number of candidate rows, drawn uniformly, of the methods other than "uniform"; by default max(10 p, 10 000).
+        Number of candidate rows, drawn uniformly, of methods other than "uniform"; by default max(10 p, 10 000).
     jitter : float or "auto"
-        Distance by which landmarks are moved off the data, in scales of the kernel. The directions are random; it helps
-        if the data lie on a submanifold. "auto": .3 with a kernel that is chosen, for operators with derivatives; else
-        0.
+        Distance by which landmarks are moved off the data in random directions, in scales of the kernel; it helps if
+        the data lie on a submanifold. "auto": .3 for operators with derivatives if the kernel is chosen; else 0.
     periods : mapping of int to float, optional
-        Periods of columns of X by the numbers of the columns. The kernel is made periodic in them (`kernels.Periodic`);
-        for angles in the first column, {0: 2 * numpy.pi}.
+        Periods by column index of X. The kernel is made periodic in them (`kernels.Periodic`); for angles in the first
+        column, {0: 2 * numpy.pi}.
     constant : bool, optional
-        Add the constant function; by default if the operator kills it, and to linear functions. Without it, the span of
-        linear functions would depend on the origin, unless their means are subtracted. Concatenated((ConstantBasis(d),
-        basis)) adds it to other functions.
+        True to add the constant function; by default if the operator annihilates it, and to linear functions. Without
+        it, the span of linear functions would depend on the origin, unless their means are subtracted.
+        Concatenated((ConstantBasis(d), basis)) adds it to other functions.
     drop_landmark_rows : bool, optional
-        Leave out rows that coincide with landmarks if the form has derivatives; by default if the kernel has a kink.
-        They stay if less than nine tenths of the rows would remain. A radial kernel has a zero gradient at its
-        landmark, which can make spurious small eigenvalues. Exponential has a kink; of other radial kernels such rows
-        are in the sums, and in no fold while there are fewer than 100 rows to a landmark.
+        True to exclude rows that coincide with landmarks if the form has derivatives; by default if the kernel has a
+        kink (Exponential), and only if nine tenths of the rows remain. A radial kernel has a zero gradient at its
+        landmark, which can make spurious small eigenvalues. With other radial kernels such rows are in the sums, and in
+        no fold while there are fewer than 100 rows per landmark.
+
+    See Also
+    --------
+    LandmarkBasis : The basis.
+    FourierBasis : A lattice of frequencies, for one to three variables.
+    NearestCentroids : Weights of centroids, for random walks.
 
     Examples
     --------
@@ -118,9 +122,10 @@ class Landmarks(OpenKernel, BasisRecipe):
         return landmarks
 
     def cost(self, operator: Any, dimension: int, n_rows: int) -> int:
-        """Return the number of landmarks: by default a quarter of the rows, half of few ones, as many for a regression.
+        """Return the number of landmarks.
 
-        More would be most of the rows at which functions are measured, and functions are flat at their own landmarks.
+        By default a quarter of the rows, half of few rows, and all rows for a regression, at most 500. More would be
+        most of the rows at which functions are measured, and functions are flat at their landmarks.
         """
         if self.points is not None:
             return len(self.points)
@@ -132,18 +137,18 @@ class Landmarks(OpenKernel, BasisRecipe):
 
     @property
     def open_kernel(self) -> Kernel:
-        """The kernel; a Gaussian for one that is open."""
+        """Kernel; a Gaussian if it is "auto"."""
         return self.kernel if isinstance(self.kernel, Kernel) else Gaussian("auto")
 
     def probe(self, sample: Sample) -> Basis:
         return LandmarkBasis(sample.periodic(self.open_kernel), np.ones((1, sample.dimension)))
 
     def resolved(self, sample: Sample, rng: np.random.Generator) -> Landmarks:
-        """Return the landmarks as points of the data, with the scale of their kernel.
+        """Return the recipe with landmarks as points of the data, and the scale of their kernel.
 
-        One draw of rows, in one cheap pass at most, serves the landmarks and the median distance. Raise InvalidRowError
-        for an invalid row (on_invalid="raise"), ValueError if no row is valid. Warn (RankWarning) of fewer landmarks
-        than requested, if the sample holds no more that are distinct to the kernel, unless the number is `at_most`.
+        One sample of rows, from at most one cheap pass, is used for the landmarks and the median distance. Raises
+        InvalidRowError for an invalid row (on_invalid="raise"), ValueError if no row is valid. Warns (RankWarning) if
+        the sample contains fewer distinct landmarks than requested, unless the number is `at_most`.
         """
         kernel, method = sample.periodic(self.open_kernel), self.method
         p = self.cost(sample.operator, sample.dimension, sample.n_rows) if self.drawn else 0
@@ -152,7 +157,7 @@ class Landmarks(OpenKernel, BasisRecipe):
         rows, raw, points = sample.draw(size, rng) if size else (np.empty(0),) * 3
         if kernel.needs_median:
             distance = median_distance(kernel.embedded_about(points), rng, size=MEDIAN_SAMPLE)
-            logger.info("median distance %.6g taken as the kernel's scale", distance)
+            logger.info("median distance %.6g used as the kernel's scale", distance)
             kernel = kernel.resolve(distance)
         if self.points is not None:
             return self.closed(kernel, sample.given(self.points))
@@ -163,8 +168,8 @@ class Landmarks(OpenKernel, BasisRecipe):
             raw = sample.directions(points)
         if len(chosen) < p and not sample.at_most:
             warn_user(
-                f"only {len(chosen)} of {p} landmarks could be chosen by {method!r}: the sample of {len(points)} rows "
-                "holds no more that are distinct to the kernel",
+                f"only {len(chosen)} of {p} landmarks could be chosen by {method!r}: the kernel distinguishes no more "
+                f"of the {len(points)} sampled rows. Lower n_landmarks, or raise n_candidates.",
                 RankWarning,
             )
         sample.check(rows[chosen], points[chosen])
@@ -176,28 +181,28 @@ class Landmarks(OpenKernel, BasisRecipe):
             kernel = kernel.flat  # the periods follow from the data
         if jitter is None:
             jitter = 0.0 if self.jitter == "auto" else float(self.jitter)
-        kernel = copy.deepcopy(kernel)  # a change in place changes no fitted model
+        kernel = copy.deepcopy(kernel)  # later changes in place do not affect fitted models
         return replace(self, kernel=kernel, points=raw, n_landmarks=len(raw), jitter=jitter)
 
     def build(self, sample: Sample, rng: np.random.Generator) -> LandmarkBasis:
-        own = self.resolved(sample, rng)
-        kernel = sample.periodic(own.open_kernel)
-        points = sample.prepared(own.points, directions=type(kernel) is Linear)
-        return LandmarkBasis(kernel, moved(points, kernel, float(own.jitter)), centered=kernel.mixes_origin)
+        recipe = self.resolved(sample, rng)
+        kernel = sample.periodic(recipe.open_kernel)
+        points = sample.prepared(recipe.points, directions=type(kernel) is Linear)
+        return LandmarkBasis(kernel, moved(points, kernel, float(recipe.jitter)), centered=kernel.mixes_origin)
 
     @property
     def linear(self) -> bool:
-        """Whether the kernel is linear, without periods."""
+        """True if the kernel is linear, without periods."""
         return type(self.kernel) is Linear and self.periods is None
 
     @property
     def automatic(self) -> bool:
-        """Whether the data decide the kernel or its scale."""
+        """True if the kernel or its scale is chosen from the data."""
         return self.open_kernel.automatic
 
     @property
     def drawn(self) -> bool:
-        """Whether rows of the data become landmarks."""
+        """True if landmarks are chosen among the rows."""
         return self.points is None
 
     def state(self) -> dict[str, Any]:
@@ -207,33 +212,32 @@ class Landmarks(OpenKernel, BasisRecipe):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        periods = state["periods"]  # files have strings for keys
+        periods = state["periods"]  # keys in files are strings
         return cls(**{**state, "periods": None if periods is None else {int(c): p for c, p in periods.items()}})
 
 
 def check_periods(periods: Any) -> None:
-    """Raise ValueError or TypeError unless periods are None or map numbers of columns to positive lengths."""
+    """Raise ValueError or TypeError unless periods map column indices to positive lengths, or are absent."""
     if periods is not None:
-        check_type("periods", periods, Mapping, "a mapping of numbers of columns to lengths")
+        check_type("periods", periods, Mapping, "a mapping of column indices to lengths")
         for column, period in periods.items():
             check_integer("periods", column, -(1 << 31))
             check_number(f"periods[{column}]", period, f"({LEAST_SCALE:g}, {1 / LEAST_SCALE:g})")
 
 
 def rows_by(method: str, points: Array, count: int, kernel: Kernel, rng: np.random.Generator) -> NDArray[np.intp]:
-    """The numbers of the points that a method chooses as landmarks of a kernel."""
+    """Return the indices of the points that a method selects as landmarks of a kernel."""
     seen = points if method in BY_KERNEL else kernel.embedded_about(points)
     return choose(method, seen, count, rng, gram=kernel, diagonal=kernel.diagonal)
 
 
 def moved(points: Array, kernel: Kernel, jitter: float, noise: Array | None = None) -> Array:
-    """Landmarks (p, d) moved off the data by J = `jitter` scales of the kernel, in directions that they decide alone.
+    """Return the landmarks (p, d) moved off the data by `jitter` scales of the kernel.
 
-    The order of the landmarks in each column decides, which is the same in any units and from any origin.
-
-    y_i + J l g_i / sqrt(d) with standard normal g_i: functions at such landmarks have gradients across a submanifold on
-    which the data lie, and extend the functions along it in more ways than functions at landmarks on it. `noise` (p, d)
-    is g, if it is known.
+    y_i + J l g_i / sqrt(d) with standard normal g_i, J = `jitter`. The directions depend on the order of the landmarks
+    in each column alone, which is invariant under changes of units and origin. Functions at such landmarks have
+    gradients across a submanifold of the data, and extend the functions along it in more ways than functions at
+    landmarks on it. `noise` (p, d) is g, if it is known.
     """
     if not jitter:
         return points
@@ -248,6 +252,6 @@ def noise_of(points: Array) -> Array:
 
 
 def length_of(kernel: Kernel) -> float:
-    """The scale of a kernel; of a combination the largest one, and 0 where no part has a scale."""
+    """Return the scale of a kernel; the largest one of a combination, and 0 if no part has a scale."""
     scale: Any = kernel.get_params(deep=False).get("scale")
     return max([*map(length_of, kernel.kernels.values()), float(scale) if is_number(scale) else 0.0])

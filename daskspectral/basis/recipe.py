@@ -1,4 +1,4 @@
-"""Recipes of bases: what a user gives to an estimator, from which a fit builds a basis once it knows the data."""
+"""Recipes of bases: descriptions from which a fit builds a basis of the data."""
 
 from __future__ import annotations
 
@@ -23,63 +23,68 @@ Periods = tuple[float | None, ...]
 
 
 class Sample(Protocol):
-    """The data for which a recipe builds a basis: rows of the points of one function space.
+    """Data for which a recipe builds a basis: rows of the points of one function space.
 
-    `raw` points have the columns of the data (m, n_features_in), prepared `points` (m, d) those that functions see.
+    `raw` points have the columns of the data (m, n_features_in), prepared `points` (m, d) are those that functions see.
     """
 
     @property
     def dimension(self) -> int:
-        """The number of variables d."""
+        """Number of variables d."""
 
     @property
     def operator(self) -> Any:
-        """The operator that is fitted, None if there is none."""
+        """Operator that is fitted, or None."""
 
     @property
     def n_rows(self) -> int:
-        """The number of rows."""
+        """Number of rows."""
 
     @property
     def periods(self) -> Periods | None:
-        """The period of each prepared column; None if none has one."""
+        """Period of each prepared column; None without periodic columns."""
 
     @property
     def at_most(self) -> bool:
-        """Whether fewer functions than requested are no reason to warn."""
+        """True if fewer functions than requested are no reason to warn."""
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
-        """Return the numbers of up to `size` rows drawn uniformly, their raw points and their prepared ones."""
+        """Return the indices of up to `size` rows drawn uniformly, their raw and their prepared points."""
 
     def given(self, points: Any) -> Array:
-        """Return a copy of raw points. Raise ValueError unless they are finite, in the columns of the data."""
+        """Return a copy of raw points. Raises ValueError unless they are finite, in the columns of the data."""
 
     def prepared(self, raw: Array, *, directions: bool = False) -> Array:
-        """Return the prepared points of raw ones; `directions` have no origin."""
+        """Return the prepared points of raw ones; `directions` are not translated."""
 
     def directions(self, points: Array) -> Array:
-        """Return the raw directions whose prepared ones are these."""
+        """Return the raw directions of prepared ones."""
 
     def periodic(self, kernel: Kernel) -> Kernel:
-        """Return the kernel on columns with the periods of these data. Raise ValueError for other periods."""
+        """Return the kernel with the periods of these data. Raises ValueError for other periods."""
 
     def check(self, rows: Array, points: Array) -> None:
-        """Raise an error with the number of the row unless the operator is defined at these points."""
+        """Raise an error with the row number unless the operator is defined at these points."""
 
     def boxed(self, recipe: Any, rng: np.random.Generator) -> Basis:
-        """Return a Fourier lattice on the box of the rows, if the recipe has none, with its method of summing."""
+        """Return a Fourier lattice on the box of the recipe or of the rows, with a method of summation."""
 
     def trained(self, recipe: Any, rng: np.random.Generator) -> Basis:
-        """Return the trained functions of a network. Raise ValueError if the fit trains none."""
+        """Return the trained functions of a network. Raises ValueError if the fit trains none."""
 
     def centered(self, basis: Basis) -> Basis:
-        """Return a basis of the same span for the prepared points, of a basis for points without a center."""
+        """Return a basis of the same span at the prepared points, for a basis at points that are not centered."""
 
 
 class BasisRecipe(Registered, ABC):
-    """How a basis is made of data: what estimators accept as `basis`. A basis is the recipe of itself.
+    """Construction of a basis from the data: what estimators accept as `basis`.
 
-    A subclass needs `cost`, `probe` and `build`.
+    A subclass implements `cost`, `probe` and `build`. A basis is the recipe of itself.
+
+    See Also
+    --------
+    Basis : The functions.
+    Landmarks : The default recipe.
 
     Examples
     --------
@@ -90,20 +95,20 @@ class BasisRecipe(Registered, ABC):
     """
 
     trained: ClassVar[bool] = False
-    """Whether it is a network that a fit trains on rows of the data."""
+    """True for a network that a fit trains on rows of the data."""
     after_pass: ClassVar[bool] = False
-    """Whether a kernel is chosen from the moments after the pass, as the spectral density of the coefficients."""
+    """True if a kernel, the spectral density of the coefficients, is chosen after the pass."""
 
     @abstractmethod
     def cost(self, operator: Any, dimension: int, n_rows: int) -> int:
-        """Return the number of functions for data of this shape, which a plan needs before there is a basis."""
+        """Return the number of functions for data of this shape, for the plan of a pass."""
 
     @abstractmethod
     def probe(self, sample: Sample) -> Basis:
-        """Return a basis of the same kind, whose smoothness and symmetries are those of the basis to be built."""
+        """Return a basis with the smoothness and symmetries of the one to be built."""
 
     def resolved(self, sample: Sample, rng: np.random.Generator) -> BasisRecipe:
-        """Return the recipe with everything that the data decide filled in: it builds the same basis again."""
+        """Return the recipe with all data-dependent settings filled in, which builds the same basis again."""
         return self
 
     @abstractmethod
@@ -112,12 +117,12 @@ class BasisRecipe(Registered, ABC):
 
     @property
     def recipe(self) -> BasisRecipe:
-        """The recipe with the hyperparameters of this one, or of a basis, that may be chosen anew."""
+        """Recipe with the hyperparameters of this one, or of a basis."""
         return self
 
     @property
     def landmark_recipe(self) -> Landmarks | None:
-        """How landmarks are chosen, None for functions whose landmarks are not chosen."""
+        """Recipe of the landmarks; None if the functions have no chosen landmarks."""
         return None
 
     def with_landmarks(self, landmarks: Landmarks) -> Self:
@@ -125,32 +130,32 @@ class BasisRecipe(Registered, ABC):
         return self
 
     def finished(self, basis: Basis) -> Basis:
-        """Return the functions made of a basis of the innermost recipe."""
+        """Return the functions built from a basis of the innermost recipe."""
         return basis
 
     @property
     def holds_constant(self) -> bool:
-        """Whether a constant function is among its functions, so that an estimator adds none."""
+        """True if the span contains the constant, so that estimators add none."""
         return False
 
     @property
     def boundaries(self) -> tuple[Boundary, ...]:
-        """The boundary functions that multiply its functions."""
+        """Boundary functions that multiply the functions."""
         return ()
 
     @property
     def periodic(self) -> bool:
-        """Whether periods of columns, in the units of the data, are part of it."""
+        """True if it contains periods of columns, in the units of the data."""
         return False
 
     @property
     def vanishes(self) -> bool:
-        """Whether its functions are 0 at the boundary of the data, so that no constant is added."""
+        """True if the functions are 0 at the boundary of the data, so that estimators add no constant."""
         return bool(self.boundaries)
 
 
 class OpenKernel(Written, Parameterised):
-    """Functions of a kernel that may be left to the data: a Gaussian if a search sets its scale."""
+    """Recipe with a kernel that may be "auto": a Gaussian if a search sets its scale."""
 
     kernel: Kernel | str
     periods: Any
@@ -166,6 +171,6 @@ class OpenKernel(Written, Parameterised):
         return super().set_params(**params)
 
     def _name_kernel(self) -> None:
-        """Replace the name of a kernel by the kernel. Raise TypeError or ValueError for anything else."""
+        """Replace the name of a kernel by the kernel. Raises TypeError or ValueError for anything else."""
         if not is_word(self.kernel, "auto"):
             object.__setattr__(self, "kernel", named(self.kernel))
