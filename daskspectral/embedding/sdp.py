@@ -220,7 +220,7 @@ class SDPEmbedding(Transformer):
         """
         self._check_frame(X, options.get("out"))
         check_is_fitted(self)
-        return self._unlabelled(self._extended(X, diagonal, **options), X)
+        return self._unlabeled(self._extended(X, diagonal, **options), X)
 
     def _extended(self, X: Any, diagonal: Any, **options: Any) -> Any:
         """The embedding of the rows of X, in X's container."""

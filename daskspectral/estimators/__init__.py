@@ -1,1 +1,1 @@
-"""What all estimators share: parameters, saving, rows in any container, the steps of a fit, and their summary."""
+"""Base classes of estimators: parameters, saving, rows in any container, steps of a fit, and summaries."""

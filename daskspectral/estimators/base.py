@@ -1,7 +1,7 @@
-"""What estimators share: parameters, saving, rows in any container, and the steps from data to moments to a solution.
+"""Base classes of estimators: parameters, saving, rows in any container, and the steps of a fit.
 
-A fit is: open the data, plan, take up a checkpoint or choose a discretisation (scaling, landmarks), measure, solve.
-`Estimator` saves and applies; `MeasuredEstimator` has the steps, each once, for all that is solved from moments.
+A fit opens the data, plans, resumes a checkpoint or chooses a discretization (scaling, landmarks), sums moments, and
+solves. `Estimator` saves and evaluates; `MeasuredEstimator` has the steps of all estimators solved from moments.
 """
 
 from __future__ import annotations
@@ -53,20 +53,22 @@ KEPT = (*LABELS, WARNINGS)  # with any model that has them
 
 
 class _Request(RequestMethod):  # type: ignore[misc]
-    """A method such as `set_fit_request`, with one line of documentation in place of forty."""
+    """Method such as `set_fit_request`, with one line of documentation instead of forty."""
 
     def __get__(self, instance: Any, owner: type) -> Any:
         found = super().__get__(instance, owner)
-        found.__doc__ = f"Set what meta-estimators pass to `{self.name}`, by scikit-learn's metadata routing."
+        found.__doc__ = (
+            f"Set the arguments that meta-estimators pass to `{self.name}`, by scikit-learn's metadata routing."
+        )
         return found
 
 
 class Estimator(Evaluator, BaseEstimator):
-    """An estimator with scikit-learn's parameters, saved with the attributes that `fitted_attributes` names.
+    """Estimator with scikit-learn's parameters, saved with its `fitted_attributes`.
 
-    `warnings_` is what the last fit, update or solution warned of, "Category: message" each. The `repr` of a fitted
-    estimator says in one line what was found and how far it can be reliable, a notebook shows what a report begins with
-    (`daskspectral.report`); of others they are scikit-learn's.
+    `warnings_` lists the warnings of the last fit, update or solution, "Category: message" each. The `repr` of a fitted
+    estimator is its summary in one line, and a notebook shows the head of the report (`daskspectral.report`); others
+    have those of scikit-learn.
     """
 
     expects: ClassVar = {
@@ -80,7 +82,7 @@ class Estimator(Evaluator, BaseEstimator):
         **dict.fromkeys(("u", "d"), Function),
     }
     _parts: ClassVar[Mapping[str, Any]] = {}
-    """What None stands for, among the parameters that have parameters of their own."""
+    """Defaults of parameters that are None."""
 
     feature_names_in_: NDArray[Any]
     warnings_: list[str]
@@ -94,7 +96,7 @@ class Estimator(Evaluator, BaseEstimator):
     @property
     @abstractmethod
     def fitted_attributes(self) -> tuple[str, ...]:
-        """The attributes that are saved; `_restored` makes all others from them."""
+        """Attributes that are saved; `_restored` computes all others from them."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -102,26 +104,26 @@ class Estimator(Evaluator, BaseEstimator):
         return tags
 
     def _restored(self) -> Self:
-        """This estimator with the attributes that follow from the saved attributes."""
+        """Return this estimator with the attributes that follow from the saved ones."""
         return self
 
     def _summary_parts(self) -> dict[str, Any]:
-        """The parts of a `Summary`; by default the saved attributes."""
+        """Return the parts of a `Summary`; by default the saved attributes."""
         found = {name: getattr(self, name, None) for name in self.fitted_attributes}
         shown = {name: f"array {v.shape}" if isinstance(v, np.ndarray) else v for name, v in found.items()}
         return {"verdict": "fitted", "facts": {"model": BaseEstimator.__repr__(self), **shown}}
 
     @property
     def _summary_attributes(self) -> tuple[str, ...]:
-        """The attributes that a `Summary` gives as numbers: all that are public."""
+        """Attributes that a `Summary` contains as numbers: all public ones."""
         return (*(name for name in self.fitted_attributes if not name.startswith("_")), *PUBLIC)
 
     @final
     def _summary(self) -> Any:
-        """The `Summary` of a fitted estimator, else None."""
+        """Return the `Summary` of a fitted estimator, else None."""
         try:
             return summary_of(self)
-        except (NotFittedError, AttributeError):  # not fitted, or in the midst of it
+        except (NotFittedError, AttributeError):  # not fitted, or fitting
             return None
 
     @final
@@ -141,7 +143,7 @@ class Estimator(Evaluator, BaseEstimator):
 
     @final
     def state(self) -> dict[str, Any]:
-        """The parameters and the fitted attributes; raises sklearn's NotFittedError before `fit`."""
+        """Return the parameters and the fitted attributes. Raises sklearn's NotFittedError before `fit`."""
         check_is_fitted(self)
         found = {name: getattr(self, name) for name in (*self.fitted_attributes, *KEPT) if hasattr(self, name)}
         if NAMES in vars(self):
@@ -151,11 +153,14 @@ class Estimator(Evaluator, BaseEstimator):
     @final
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """The inverse of `state`; nothing is solved again, since another LAPACK may rotate degenerate functions."""
+        """Return the estimator of a `state`.
+
+        No system is solved again, because another LAPACK may rotate degenerate functions.
+        """
         fitted = {name: value for name, value in state.items() if name != "params"}
         estimator = cls(**_as_saved(state["params"]))
         for name, value in fitted.items():
-            if getattr_static(cls, name, None) is None:  # a file replaces no method
+            if getattr_static(cls, name, None) is None:  # files cannot replace methods
                 setattr(estimator, name, value)
         if NAMES in fitted:
             estimator.feature_names_in_ = np.array([str(name) for name in fitted[NAMES]], dtype=object)
@@ -163,33 +168,60 @@ class Estimator(Evaluator, BaseEstimator):
         strange = sorted(set(fitted) - known)
         if strange:
             raise ValueError(
-                f"a fitted {cls.__name__} does not save {', '.join(strange)}: the file was altered after saving"
+                f"unexpected attributes of {cls.__name__}: {', '.join(strange)}. The file was changed after saving."
             )
         return estimator._restored()
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name, if `deep` also those of parts, such as basis__kernel__scale."""
+        """Return the parameters by name.
+
+        Parameters
+        ----------
+        deep : bool
+            True to include those of objects, such as basis__kernel__scale.
+
+        Returns
+        -------
+        dict
+            Values by name.
+        """
         found: dict[str, Any] = super().get_params(deep)
         return found
 
     def get_metadata_routing(self) -> Any:
-        """Return what meta-estimators pass to methods, by scikit-learn's metadata routing."""
+        """Return the arguments that meta-estimators pass to methods, by scikit-learn's metadata routing."""
         return super().get_metadata_routing()
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, of parts too, as basis__kernel__scale=0.5; ValueError for those of a part that has none."""
-        own = self.get_params(deep=False)
+        """Set parameters.
+
+        Parameters
+        ----------
+        **params
+            Values by name, also of parameters of objects: basis__kernel__scale=0.5.
+
+        Returns
+        -------
+        Self
+            The estimator.
+
+        Raises
+        ------
+        ValueError
+            If an object has no parameters.
+        """
+        present = self.get_params(deep=False)
         for name in params:
             owner, nested, parameter = name.partition("__")
-            if not nested or owner not in own:
+            if not nested or owner not in present:
                 continue
-            given = params.get(owner, own[owner])
+            given = params.get(owner, present[owner])
             if given is None and owner in self._parts:
                 given = self._parts[owner]()
             elif isinstance(given, str) and given in FUNCTIONS and owner in ("basis", "right_basis"):
                 given = FUNCTIONS[given]()
             if not hasattr(given, "set_params"):
-                raise ValueError(f"{owner} must be an object with parameters to set its {parameter}, got {given!r}")
+                raise ValueError(f"{owner} must be an object with parameters to set its {parameter}, got {given!r}.")
             setattr(self, owner, copy.deepcopy(given))
             if owner in params:
                 params[owner] = getattr(self, owner)
@@ -197,11 +229,11 @@ class Estimator(Evaluator, BaseEstimator):
         return self
 
     def _plain_params(self) -> dict[str, Any]:
-        """The constructor's arguments as they are saved: labels of folds, and a generator, as None."""
+        """Return the constructor's arguments for files: labels of folds, and a generator, as None."""
         params = dict(self.get_params(deep=False))
         for name, value in params.items():
             if name == "folds" and not isinstance(value, (int, np.integer, str, os.PathLike, type(None))):
-                params[name] = None  # labels are data: the model keeps their sums
+                params[name] = None  # labels are data; the model contains their sums
             elif name == "random_state" and not isinstance(value, (int, np.integer)):
                 params[name] = None
         return params
@@ -212,13 +244,13 @@ class Estimator(Evaluator, BaseEstimator):
 
     @final
     def fitted(self) -> Self:
-        """This estimator; raises sklearn's NotFittedError (a ValueError) before `fit`."""
+        """Return this estimator. Raises sklearn's NotFittedError (a ValueError) before `fit`."""
         check_is_fitted(self)
         return self
 
     @final
     def _as_fitted(self, rows: Rows) -> Rows:
-        """Rows with the columns of the fit, whose scaling follows from the model; arrays have as many columns."""
+        """Return rows with the columns of the fit, without scaling; arrays must have as many columns."""
         self._check_as_fitted(rows)
         operator = vars(self)["moments_"].operator if "moments_" in vars(self) else None
         single = operator is None or (not of_trajectories(operator) and len(operator.views) == 1)
@@ -227,7 +259,10 @@ class Estimator(Evaluator, BaseEstimator):
         return replace(rows, data=data, columns=fitted.columns, standardize=False)
 
     def _pairs_y(self, learns: bool) -> bool:
-        """Whether y is the second view of each row, by the operator that is to be fitted (`learns`), or was."""
+        """Return whether y is the second view of each row.
+
+        `learns` selects the operator to be fitted instead of the fitted one.
+        """
         return False
 
     @final
@@ -239,23 +274,23 @@ class Estimator(Evaluator, BaseEstimator):
     def _check_several(self, source: Source) -> None:
         """Raise ValueError for a single row."""
         if source.n < 2:
-            raise ValueError(f"X has 1 row (n_samples = 1), and {type(self).__name__} needs 2 or more")
+            raise ValueError(f"{type(self).__name__} requires 2 or more rows, got 1 (n_samples = 1).")
 
     @final
     def _check_whole(self, rows: Rows) -> None:
-        """Raise ValueError for rows of some columns, or of scaled ones, where the model keeps neither."""
+        """Raise ValueError for selected or scaled columns if the model supports neither."""
         name = "columns" if rows.columns is not None else "standardize" if rows.standardize else ""
         if name:
-            raise ValueError(f"{type(self).__name__} takes all columns as they are: leave {name}= out")
+            raise ValueError(f"{type(self).__name__} does not support {name}=. Omit it.")
 
 
 def _as_saved(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters as files keep them, which set no place that the next fit reads or writes."""
+    """Return parameters for files, without paths that the next fit would read or write."""
     return {name: saved_folds(value) if name == "folds" else value for name, value in params.items()}
 
 
 class MeasuredEstimator(Estimator):
-    """An estimator that is solved from moments: measured in one pass, updated with appended rows, solved again."""
+    """Estimator that is solved from moments, which are summed in one pass and updated with appended rows."""
 
     dtype: str = "float64"
     device: str = "cpu"
@@ -265,7 +300,7 @@ class MeasuredEstimator(Estimator):
     kernel_: Kernel | str | None
 
     def _restored(self) -> Self:
-        """This estimator with the functions and the columns of its moments."""
+        """Return this estimator with the basis and the columns of its moments."""
         moments = self.moments_
         self.basis_ = moments.basis
         self.kernel_ = next((b.kernel for b in moments.basis.landmark_parts), None)
@@ -277,29 +312,42 @@ class MeasuredEstimator(Estimator):
 
     @final
     def fit_moments(self, moments: Moments) -> Self:
-        """Solve moments measured before, by this or another run, with these parameters; no data are read.
+        """Solve moments from an earlier run with these parameters, without data.
 
-        Raises ValueError for moments of another operator, manifold or group than the parameters name, for functions
-        that all vanish, for sums that are not finite, and for weights of sum zero.
+        Parameters
+        ----------
+        moments : Moments
+            Moments of the same operator.
+
+        Returns
+        -------
+        Self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            For another operator, manifold or group than that of the parameters, functions that all vanish, sums that
+            are not finite, and weights with sum zero.
         """
         with remembered(self):
             self._check_moments(moments)
             return self._solve(moments)
 
     def _check_moments(self, moments: Moments) -> None:
-        """Raise ValueError for moments of another operator than the parameters name."""
+        """Raise ValueError for moments of another operator than that of the parameters."""
 
     @abstractmethod
     def _solve(self, moments: Moments) -> Self:
-        """Solve moments, of this operator or of the one that was fitted."""
+        """Solve moments of this operator or of the fitted one."""
 
     @abstractmethod
     def _session(self, table: Table) -> Session:
-        """Return a fit to the data of a call, which are checked; nothing but metadata is read."""
+        """Return a fit to the checked data of a call; only metadata are read."""
 
     @final
     def _fit_session(self, session: Session, context: RunContext) -> Self:
-        """Choose the functions, measure and solve."""
+        """Choose the basis, sum moments and solve."""
 
         def identity(snapshot: Manifest) -> dict[str, Any]:
             return identity_of(snapshot, session.source, {**self._plain_params(), "device": session.device})
@@ -308,8 +356,8 @@ class MeasuredEstimator(Estimator):
         fitted = self._solve(moments)
         chosen = discretisation.selection
         if chosen is not None and discretisation.basis.after_pass:  # the basis was chosen on the pilot
-            own = self.search_results_
-            self.search_results_ = replace(own, candidates=(*own.candidates, *chosen.candidates))
+            earlier = self.search_results_
+            self.search_results_ = replace(earlier, candidates=(*earlier.candidates, *chosen.candidates))
         elif chosen is not None:
             given = self._given_params()
             self.search_results_ = replace(
@@ -326,10 +374,32 @@ class MeasuredEstimator(Estimator):
         *,
         sample_weight: Any = None,
     ) -> PassPlan:
-        """Return the tasks and the peak memory of `fit` on these data, from their metadata alone if these tell.
+        """Return the tasks and the peak memory of `fit` on these data, without a fit.
 
-        Raises ValueError, TypeError or FileNotFoundError for input that cannot work, OSError for a store of which
-        chunks are missing, and MemoryError if the run would not fit.
+        Parameters
+        ----------
+        X : array-like or Rows
+            Data as for `fit`; only metadata are read if they suffice.
+        y : array-like, optional
+            Targets, or second views.
+        gradients : array-like, optional
+            Gradients of the targets.
+        sample_weight : array-like, optional
+            Weights.
+
+        Returns
+        -------
+        PassPlan
+            The plan.
+
+        Raises
+        ------
+        ValueError, TypeError, FileNotFoundError
+            For invalid input.
+        OSError
+            If chunks of a store are missing.
+        MemoryError
+            If the run would exceed the memory.
         """
         fields = {"y": y, "gradients": gradients, "sample_weight": sample_weight}
         with open_table(self, X, RunContext(progress=False, dry_run=True), fits=True, **fields) as table:
@@ -337,14 +407,14 @@ class MeasuredEstimator(Estimator):
 
     @final
     def _given_params(self) -> dict[str, Any]:
-        """The constructor's arguments, sequences as arrays."""
+        """Return the constructor's arguments, with sequences as arrays."""
         folds = {} if not hasattr(self, "folds") else {"folds": self.folds}  # labels are data, which files do not keep
         return {**self._plain_params(), **folds}
 
     def _update_source(self, source: Source, folds: FoldRequest | None) -> Self:
-        """Measure the rows of opened data that the fitted moments have not seen, and solve the sum.
+        """Sum the rows of opened data that are not in the fitted moments, add, and solve.
 
-        Functions that are combinations of the rows that were measured are made of all rows, which are measured anew.
+        Bases that are combinations of rows are rebuilt from all rows, which are summed again.
         """
         before = self.moments_
         if not before.of_rows:
@@ -358,5 +428,5 @@ class MeasuredEstimator(Estimator):
         return self._fit_session(self._session_of(source, before.operator, folds), RunContext())
 
     def _session_of(self, source: Source, operator: Any, folds: FoldRequest | None) -> Session:
-        """Return a fit to opened data with the basis that the parameters select, if the basis depends on rows."""
+        """Return a fit to opened data with the basis of the parameters, if it depends on rows."""
         raise NotImplementedError

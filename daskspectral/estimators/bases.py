@@ -1,4 +1,4 @@
-"""Base classes of scikit-learn with types, which it does not declare, so that mypy reports mistyped attributes."""
+"""Typed base classes of scikit-learn, so that mypy reports mistyped attributes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         def set_params(self, **params: Any) -> Self: ...
 
     class TransformerMixin(BaseEstimator):
-        """The container of `transform`."""
+        """Container of `transform`."""
 
         fit: Any
         transform: Any
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
         def get_feature_names_out(self, input_features: Any = None) -> Any: ...
 
     class ClusterMixin(BaseEstimator):
-        """A clustering."""
+        """Clustering."""
 
     class RegressorMixin(BaseEstimator):
-        """A regressor."""
+        """Regressor."""
 
 else:
     from sklearn.base import (  # noqa: F401

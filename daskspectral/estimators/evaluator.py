@@ -1,4 +1,4 @@
-"""What is fitted and evaluated at rows in any container, saved and loaded: estimators, and functions of their own."""
+"""Fitted objects that are evaluated at rows, saved and loaded: estimators, and functions of models."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation, are_trajectories
 from daskspectral.data.writing import refuse_existing, refuse_input
 from daskspectral.errors import InvalidRowError
-from daskspectral.estimators.reading import aligned, names_of, refuse_names, stacked_as, tell_column, wanted_columns
+from daskspectral.estimators.reading import add_column_name, aligned, names_of, refuse_names, stacked_as, wanted_columns
 from daskspectral.estimators.summary import summary_of
 from daskspectral.operators.paired import of_trajectories
 from daskspectral.passes.apply import Result, RowFunction, apply_rows
@@ -37,36 +37,47 @@ RIGHT = "n_right_features_in_"
 
 
 class Evaluator(Registered, ABC):
-    """A fitted object that is evaluated at rows of data, in which it finds the columns of its fit.
+    """Fitted object that is evaluated at rows of data, in which it finds the columns of its fit.
 
-    The columns are known by the attributes `n_features_in_`, `preparation_`, `layout_` and `columns_`.
+    The columns are described by the attributes `n_features_in_`, `preparation_`, `layout_` and `columns_`.
     """
 
     n_features_in_: int
     numbering: ClassVar[tuple[str, int]] = ("component", 0)
-    """The dimension of several functions in labeled results, and the number of the first."""
+    """Dimension of several functions in labeled results, and number of the first."""
     values_name: ClassVar[str] = "eigenfunction"
-    """The name of values of the functions in labeled results."""
+    """Name of values of the functions in labeled results."""
 
     @abstractmethod
     def _summary_parts(self) -> dict[str, Any]:
-        """Return the parts of a `Summary`: `verdict` and `facts`, and `figures`, `details`, `columns` and `of`.
+        """Return the parts of a `Summary`.
 
-        `of` is what the title adds.
+        They are `verdict` and `facts`, and optionally `figures`, `details`, `columns` and `of`, which is appended to
+        the title.
         """
 
     @property
     @abstractmethod
     def _summary_attributes(self) -> tuple[str, ...]:
-        """The attributes that a summary gives as numbers."""
+        """Attributes that a summary contains as numbers."""
 
     @abstractmethod
     def _provenance(self) -> dict[str, Any]:
-        """Return what made the object, as attributes of results that are written."""
+        """Return the origin of the object, as attributes of written results."""
 
     @final
     def save(self, path: Path, *, overwrite: bool = False, storage_options: Mapping[str, Any] | None = None) -> None:
-        """Write the fitted object as a zarr group (`daskspectral.save`)."""
+        """Write the fitted object to a zarr group (`daskspectral.save`).
+
+        Parameters
+        ----------
+        path : str or path
+            Path or URL.
+        overwrite : bool
+            True to replace an existing group.
+        storage_options : mapping, optional
+            Options of the store of a URL.
+        """
         save(self, path, overwrite=overwrite, storage_options=storage_options)
 
     @final
@@ -74,11 +85,31 @@ class Evaluator(Registered, ABC):
     def load(
         cls, path: Path, *, trusted: Iterable[Trusted] = (), storage_options: Mapping[str, Any] | None = None
     ) -> Self:
-        """Load a saved object of this class (`daskspectral.load`). Raises ValueError if it is of another class."""
+        """Load a saved object of this class (`daskspectral.load`).
+
+        Parameters
+        ----------
+        path : str or path
+            Path or URL.
+        trusted : bool or sequence of str
+            Functions that may be imported, as in `daskspectral.load`.
+        storage_options : mapping, optional
+            Options of the store of a URL.
+
+        Returns
+        -------
+        Self
+            The object.
+
+        Raises
+        ------
+        ValueError
+            If it is of another class.
+        """
         model = load(path, trusted=trusted, storage_options=storage_options)
         if not isinstance(model, cls):
             what = type(model).__name__
-            raise ValueError(f"{os.fspath(path)} holds {what}, not {cls.__name__}; use daskspectral.load")
+            raise ValueError(f"{os.fspath(path)} contains {what}, not {cls.__name__}. Use daskspectral.load.")
         return model
 
     @final
@@ -99,15 +130,15 @@ class Evaluator(Registered, ABC):
     ) -> Any:
         """Evaluate a function at the rows of X, in X's container, with the options of `transform` and `predict`.
 
-        The `output` is by default called `name`, or `values_name`, with `coordinates` (columns,) along the dimension of
-        its functions (`numbering`). Rows of the test functions have columns of their own.
+        The `output` is by default named `name` or `values_name`, with `coordinates` (columns,) along the dimension of
+        its functions (`numbering`). Rows of test functions may have other columns.
         """
         if self._takes_trajectories and are_trajectories(Rows.of(X).data):
             options = {"coordinates": coordinates, "name": name, "output": output, "role": role, **unknown}
             return self._of_each(function, X, out, extrapolate=extrapolate, progress=progress, **options)
         if unknown:
             raise TypeError(
-                f"{next(iter(unknown))!r} is no option here: there are extrapolate, out, overwrite and progress"
+                f"unknown option {next(iter(unknown))!r}. Available: extrapolate, out, overwrite, progress."
             )
         rows = Rows.of(X)
         check_option("extrapolate", extrapolate, EXTRAPOLATE)
@@ -128,7 +159,7 @@ class Evaluator(Registered, ABC):
             if role == Role.TRIAL:
                 self._check_as_fitted(rows)
             if rows.on_invalid == "pairwise" and not function.gaps:
-                raise ValueError("on_invalid='pairwise' is for models that were fitted with it: take 'skip'")
+                raise ValueError("on_invalid='pairwise' requires a model fitted with it. Use 'skip'.")
             X = aligned(self, rows.data if stacked is None else stacked.reader, "X", wanted)
             try:
                 return apply_rows(
@@ -143,18 +174,18 @@ class Evaluator(Registered, ABC):
                     progress=progress,
                 )
             except InvalidRowError as error:
-                tell_column(error, names_of(vars(self).get(role.named("columns_")), layout))
+                add_column_name(error, names_of(vars(self).get(role.named("columns_")), layout))
                 raise
 
     @property
     def _takes_trajectories(self) -> bool:
-        """Whether a list holds trajectories, each of which has values."""
+        """True if a list contains trajectories, each with its values."""
         return False
 
     def _of_each(self, function: RowFunction, X: Any, out: Path | None, **options: Any) -> list[Any]:
         """Evaluate a function at the rows of each of several trajectories. Raises ValueError for `out`."""
         if out is not None:
-            raise ValueError(f"out= is for one array, got {len(Rows.of(X).data)} trajectories. Write each one")
+            raise ValueError(f"out= requires one array, got {len(Rows.of(X).data)} trajectories. Write each one.")
         found = []
         for i, part in enumerate(parts_of(X)):
             try:
@@ -165,13 +196,13 @@ class Evaluator(Registered, ABC):
         return found
 
     def _check_as_fitted(self, rows: Rows) -> None:
-        """Raise ValueError for rows of other columns than those of the fit, or of another scaling."""
+        """Raise ValueError for other columns than those of the fit, or another scaling."""
         fitted = vars(self).get("preparation_") or Preparation()
         every = tuple(range(self.n_features_in_))
         if rows.columns is not None and check_columns(rows.columns, len(every)) != (fitted.columns or every):
-            raise ValueError(f"columns={list(rows.columns)} are not those of the fit: leave them out")
+            raise ValueError(f"columns must be those of the fit, got {list(rows.columns)}. Omit them.")
         if rows.standardize and fitted.scale is None:
-            raise ValueError("the columns were not standardised in the fit: leave standardize out, or fit anew with it")
+            raise ValueError("standardize=True requires a fit with it. Omit standardize, or fit again.")
 
     @final
     def _columns_wanted(self, role: Role = Role.TRIAL) -> Wanted:
@@ -180,9 +211,9 @@ class Evaluator(Registered, ABC):
 
     @final
     def _like_fit(self, X: Any, n_features: int | None = None) -> Any:
-        """X, as an array where it is a list; of other points than `fit` had, `n_features` columns.
+        """Return X, lists as arrays, after a check of the number of columns.
 
-        Raises ValueError for another number of columns than in `fit`.
+        Raises ValueError unless there are as many columns as in `fit`, or `n_features` if given.
         """
         reader = points_reader(X, "X")
         found = reader.shape[1]
@@ -197,16 +228,16 @@ class Evaluator(Registered, ABC):
 
 
 def parts_of(X: Any) -> list[Any]:
-    """Return each of several trajectories, read as all of them are."""
+    """Return each of several trajectories, with the reading options of all."""
     return [replace(X, data=part) for part in X.data] if isinstance(X, Rows) else list(X)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ModelFunctions(Evaluator):
-    """Functions in the span of the `basis` of a fitted model, evaluated and saved without the model.
+    """Functions in the span of a model's `basis`, evaluated and saved without the model.
 
-    The columns are those of the model, `model` are its class and parameters, as a file of results has them, and `unit`
-    is that of times: rows of trajectories, or the time of a generator.
+    The columns are those of the model. `model` is its class and parameters, as in files of results, and `unit` that of
+    times: rows of trajectories, or the time of a generator.
     """
 
     expects: ClassVar = {"basis": Basis, "preparation_": Preparation, "layout_": Layout, "columns_": ColumnNames}
@@ -222,7 +253,7 @@ class ModelFunctions(Evaluator):
 
     @classmethod
     def of(cls, model: Any, basis: Basis, **fields: Any) -> Self:
-        """Return functions of the columns of a fitted estimator, with the further `fields` of this class."""
+        """Return functions of the columns of a fitted estimator, with other `fields` of this class."""
         labels = {name: vars(model).get(name) for name in ("layout_", "columns_")}
         fitted = {"n_features_in_": model.n_features_in_, "preparation_": model.preparation_, "device": model.device}
         unit = "rows" if of_trajectories(model.moments_.operator) else "time of the generator"

@@ -1,4 +1,4 @@
-"""Labelled data and named columns in the calls of estimators, as rows of a layout and as scikit-learn keeps them."""
+"""Labeled data and named columns in calls of estimators, as rows and layouts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from daskspectral.passes.scale import with_baseline
 from daskspectral.validation import is_data_array, is_sequence, loaded
 
 FIELDS = ("y", "sample_weight")
-RIGHT_LATITUDE = "right_latitude"  # among the arguments of a call, if the second view has one of its own
+RIGHT_LATITUDE = "right_latitude"  # argument of a call if the second view has a different one
 UNNAMED = dict.fromkeys(("sample_dims", "latitude", "anomaly", "detrend"))
 TRIAL, TEST = Role
 LAYOUTS = ("layout_", "right_layout_")
@@ -36,12 +36,12 @@ NAMES = "feature_names_in_"
 
 
 def _names_of(data: Any) -> ColumnNames | None:
-    """Return the names of the columns of what was opened as a reader; None for other data."""
+    """Return the column names of a reader; None for other data."""
     return data.column_names if isinstance(data, Reader) else None
 
 
 def _by_columns(value: Any, what: str, names: ColumnNames) -> Any:
-    """Return an array along the columns of X in the order of their names if it has these, else as it is."""
+    """Return an array with the columns of X ordered as in X, if it has their names, else unchanged."""
     if isinstance(value, loaded("xarray.DataArray", "xarray.Dataset")):
         flat = value.ndim == 2 if is_data_array(value) else True
         stacked = stack_rows(value, what) if flat else None
@@ -55,21 +55,21 @@ def _by_columns(value: Any, what: str, names: ColumnNames) -> Any:
 
 
 def _is_along(value: Any, width: int) -> bool:
-    """Whether an array without names has an entry for each column of X."""
+    """Return whether an array without names has an entry for each column of X."""
     shape = tuple(getattr(value, "shape", ()))
     return _names_of(value) is None and len(shape) > 1 and shape[-1] == width
 
 
 def _own_names(data: Any) -> ColumnNames | None:
-    """The names of the columns of data in their order there."""
+    """Return the names of the columns of data in their order."""
     stacked = None if isinstance(data, Reader) else stack_rows(data)
     reader = named_reader(data, "X", Wanted()) if stacked is None else stacked.reader
     return _names_of(reader)
 
 
 @contextmanager
-def labelled_as(estimator: Any, labels: Mapping[str, Any]) -> Iterator[None]:
-    """Give an estimator these layouts and names of columns alone, within a fit, and after it if it succeeds."""
+def labeled_as(estimator: Any, labels: Mapping[str, Any]) -> Iterator[None]:
+    """Set these layouts and names of columns of an estimator during a fit, and afterwards if it succeeds."""
     own = vars(estimator)
     before = {name: own.pop(name) for name in (*LABELS, NAMES) if name in own}
     own |= labels
@@ -85,9 +85,9 @@ def labelled_as(estimator: Any, labels: Mapping[str, Any]) -> Iterator[None]:
 
 
 def wanted_columns(rows: Rows, model: Any = None) -> tuple[Rows, dict[Role, Wanted]]:
-    """Return rows without names of columns, and the columns that are wanted of X and of a right view.
+    """Return rows without names of columns, and the selected columns of X and of a test view.
 
-    Those of a fitted model are the columns of its fit. Raises ValueError for rows of other columns than those.
+    Those of a fitted model are the columns of its fit. Raises ValueError for rows of other columns.
     """
     own = {} if model is None else vars(model)
     names, used = own.get("columns_"), getattr(own.get("preparation_"), "columns", None)
@@ -100,26 +100,26 @@ def wanted_columns(rows: Rows, model: Any = None) -> tuple[Rows, dict[Role, Want
     unnamed = replace(rows, columns=None)
     if names is None and layout is not None:
         if {*rows.columns} != {variable.name for variable in layout.variables}:  # type: ignore[misc]
-            raise ValueError(f"columns={[*rows.columns]} are not those of the fit, {layout.names[:5]}: leave them out")  # type: ignore[misc]
+            raise ValueError(f"columns must be those of the fit, {layout.names[:5]}, got {[*rows.columns]}. Omit them.")  # type: ignore[misc]
         return unnamed, {TRIAL: Wanted(used=used), TEST: right}
     return unnamed, {TRIAL: _of_fit(rows.columns, Wanted(names, used)), TEST: right}
 
 
 def _of_fit(columns: Any, fitted: Wanted) -> Wanted:
-    """Return the columns of these names. Raises ValueError for others than those of the fit, if it had names."""
+    """Return the columns of these names. Raises ValueError unless they are those of the fit, if it had names."""
     if fitted.names is None:
         return Wanted.by_user(columns)
     labels = (fitted.names if fitted.used is None else fitted.names.taken(fitted.used)).labels
     if {*labels} != {*columns}:
-        raise ValueError(f"columns={[*columns]} are not those of the fit, {[*labels]}: leave them out")
+        raise ValueError(f"columns must be those of the fit, {[*labels]}, got {[*columns]}. Omit them.")
     return fitted
 
 
 def paired_views(first: Rows, arguments: dict[str, Any], wanted: dict[Role, Wanted]) -> Rows:
-    """Return pairs of views of each row, of which y among the arguments of a call is the second, and take y out.
+    """Return pairs of views of each row; the second view is y, which is removed from the arguments.
 
-    The columns that are wanted of it become those that it names, and its latitude comes apart. Raises ValueError for
-    other options of it that are not those of X, by which both are read.
+    If y names columns, these are selected; its latitude is stored separately. Raises ValueError for other options of y
+    that differ from those of X, by which both are read.
     """
     given = arguments.pop("y")
     rows, plain = Rows.of(given), Rows(None)
@@ -135,7 +135,7 @@ def paired_views(first: Rows, arguments: dict[str, Any], wanted: dict[Role, Want
         ):
             continue
         if name == "fields" or own != of_first:
-            raise ValueError(f"{name}= is given for y alone, and y is read as X is. Pass Rows(X, {name}=...)")
+            raise ValueError(f"{name}= must be an option of X, by which y is read too. Pass Rows(X, {name}=...).")
     if rows.columns is not None:
         wanted[TEST] = _of_fit(rows.columns, wanted[TEST])
     second = rows.data[:, None] if isinstance(rows.data, np.ndarray) and rows.data.ndim == 1 else rows.data
@@ -143,7 +143,7 @@ def paired_views(first: Rows, arguments: dict[str, Any], wanted: dict[Role, Want
 
 
 def aligned(model: Any, part: Any, what: str, wanted: Wanted) -> Any:
-    """Return the columns of data that are wanted, in their order (`named_reader`).
+    """Return the selected columns of data in order (`named_reader`).
 
     Warns, as scikit-learn does, if the columns of the fit had names and those of the data have none.
     """
@@ -156,34 +156,34 @@ def aligned(model: Any, part: Any, what: str, wanted: Wanted) -> Any:
 
 
 def names_of(columns: ColumnNames | None, layout: Layout | None) -> Sequence[str]:
-    """Return the names of columns for messages, of a layout those of all places; an empty sequence without text."""
+    """Return the names of columns for messages; those of all places of a layout; empty without text."""
     if layout is not None:
         return layout.names
     return [] if columns is None or columns.feature_names is None else columns.texts
 
 
-def tell_place(error: InvalidRowError, stacked: StackedRows | None) -> None:
-    """Say in an error where a row lies in the dimensions of labelled data, and that empty columns are left out."""
-    told = "Skipping first leaves out columns without a number, such as land, and then such rows"
+def add_place(error: InvalidRowError, stacked: StackedRows | None) -> None:
+    """Add the coordinates of a row in labeled data to an error, and that empty columns can be excluded."""
+    hint = "With on_invalid='skip', columns without a number, such as land, and then such rows are excluded"
     if stacked is not None:
         column = "" if error.column is None else f", {stacked.layout.names[error.column]}"
-        told = f"It is at {stacked.rows.place(error.row)}{column}. {told}"
-    error.args = (f"{error}. {told}", *error.args[1:])
+        hint = f"It is at {stacked.rows.place(error.row)}{column}. {hint}"
+    error.args = (f"{error}. {hint}", *error.args[1:])
 
 
-def tell_column(error: InvalidRowError, names: Sequence[str]) -> None:
-    """Add the name of its column to an error, if columns have names."""
+def add_column_name(error: InvalidRowError, names: Sequence[str]) -> None:
+    """Add the name of the column to an error, if columns have names."""
     if error.column is not None and error.column < len(names):
         error.args = (f"{error}. Column {error.column} is {names[error.column]!r}", *error.args[1:])
 
 
 @dataclass(eq=False)
 class Reading:
-    """The arguments of one call, `values`, in which rows take the place of labeled data.
+    """Arguments of one call, `values`, in which rows replace labeled data.
 
     `known` are the layouts of the fit. A call `learns` layouts if it is a fit or plans one; climatologies and trends
-    are read of the `rows` that it `fits`. The `wanted` columns are those of X and of right views. `stacked` is X
-    if it has labels, and `cosines` (n,) are the weights of rows by latitude that anomalies have met.
+    are read from the `rows` that it `fits`. `wanted` are the columns of X and of test views. `stacked` is X if it has
+    labels, and `cosines` (n,) are the weights of rows by latitude for anomalies.
     """
 
     estimator: Any
@@ -199,9 +199,9 @@ class Reading:
     columns: Mapping[str, ColumnNames] = field(default_factory=dict)
 
     def lay_out(self) -> None:
-        """Replace labeled data by rows, and select and order columns by name; keep the layouts and the names.
+        """Replace labeled data by rows, select and order columns by name, and store layouts and names.
 
-        Raises ValueError for labels that do not belong together, and for other columns than those of the fit.
+        Raises ValueError for labels that do not match, and for other columns than those of the fit.
         """
         self.layouts = self._lay()
         if self.layouts is None:
@@ -211,7 +211,7 @@ class Reading:
 
     @property
     def labels(self) -> dict[str, Any]:
-        """The layouts and names of columns that a model keeps."""
+        """Layouts and names of columns that a model stores."""
         return {**self.columns, **(self.layouts or {})}
 
     @property
@@ -220,7 +220,7 @@ class Reading:
 
     @property
     def opened(self) -> OpenedRows:
-        """The rows without labels, with the names of columns and the weights by which layouts multiplied them."""
+        """Rows without labels, with the names of columns and the weights of layouts."""
         own = {option.name: getattr(self.rows, option.name) for option in fields(Rows)}
         own |= {"data": self.values["X"], "fields": self.values["fields"], **UNNAMED}
         layouts = self.layouts or {}
@@ -229,18 +229,18 @@ class Reading:
 
     @property
     def _names(self) -> Callable[[], Sequence[str]]:
-        """What returns the names of the columns of X."""
+        """Function that returns the names of the columns of X."""
         return partial(names_of, self._column_names, (self.layouts or {}).get("layout_"))
 
-    def tell_place(self, error: InvalidRowError) -> None:
-        """Add to an error where its row lies in the dimensions of labeled data, or the name of its column."""
+    def add_place(self, error: InvalidRowError) -> None:
+        """Add the coordinates of a row in labeled data, or the name of its column, to an error."""
         if self.layouts is not None:
-            tell_place(error, self.stacked)
+            add_place(error, self.stacked)
         else:
-            tell_column(error, self._names())
+            add_column_name(error, self._names())
 
     def _lay(self) -> dict[str, Layout] | None:
-        """Lay out labels; None if X has none."""
+        """Return the layouts of labeled data; None if X has no labels."""
         X = self.values["X"]
         if not is_sequence(X) or is_files(X):
             stacked = self._stacked(X, "X", weigh=True, drop_empty=self._dropping)
@@ -260,11 +260,11 @@ class Reading:
 
     @property
     def _wanted_of_layout(self) -> Wanted | None:
-        """The columns that are used of data with the layout of the first ones."""
+        """Columns used of data with the layout of the first ones."""
         return None if self.learns else Wanted(used=self.wanted[TRIAL].used)
 
     def _named(self, X: Any) -> tuple[Any, dict[str, ColumnNames]]:
-        """The rows with the columns of the fit, in its order where both have names, and the names.
+        """Return the rows with the columns of the fit, in its order if both have names, and the names.
 
         Several trajectories, and views in the space of the first, have the columns of the first.
         """
@@ -280,7 +280,7 @@ class Reading:
         sides = dict(self.wanted)
         for i, part in enumerate(X):
             side = TEST if i == apart else TRIAL
-            chosen = isinstance(part, Reader) and sides[side].asked  # where it was stacked
+            chosen = isinstance(part, Reader) and sides[side].asked  # stacked already
             stacked = None if isinstance(part, Reader) else stack_rows(part, f"X[{i}]", wanted=sides[side])
             part = part if stacked is None else stacked.reader
             found = aligned(self.estimator, part, f"X[{i}]", Wanted() if chosen else sides[side])
@@ -292,9 +292,9 @@ class Reading:
         return readers if isinstance(X, list) else tuple(readers), known
 
     def _name_fields(self, names: ColumnNames | None) -> None:
-        """Bring gradients, and fields with the names of the columns of X, to the order of these.
+        """Order gradients, and fields with the names of the columns of X, as these.
 
-        Raises ValueError for such arrays without names beside X with its columns in another order than the fit.
+        Raises ValueError for arrays without names if X has its columns in another order than the fit.
         """
         if names is None or is_several(self.rows.data):
             return
@@ -304,7 +304,9 @@ class Reading:
         if along:
             own = _own_names(self.rows.data)
             if own is not None and own.labels != names.labels:
-                raise ValueError(f"{along[0]} must have names of columns, as X has these in another order than the fit")
+                raise ValueError(
+                    f"{along[0]} must have names of columns, because X has them in another order than the fit."
+                )
         if "gradients" in found:
             self.values["gradients"] = found.pop("gradients")
         if found:
@@ -312,7 +314,7 @@ class Reading:
 
     @property
     def _dropping(self) -> bool:
-        """Whether columns without a number are left out."""
+        """True if columns without a number are excluded."""
         return self.learns and self.rows.on_invalid != "raise"
 
     @property
@@ -320,7 +322,7 @@ class Reading:
         return vars(self.estimator).get("folds") if self.learns else self.values.get("folds")
 
     def _stacked(self, x: Any, what: str, layout: str = "layout_", **options: Any) -> StackedRows | None:
-        """Labelled data by the layout of the fit of this name, or as is told."""
+        """Return labeled data in the layout of the fit of this name, or by the options of the rows."""
         known, rows = self.known.get(layout), self.rows
         if layout == "right_layout_" and RIGHT_LATITUDE in self.values:
             rows = replace(rows, latitude=self.values[RIGHT_LATITUDE])
@@ -333,7 +335,7 @@ class Reading:
                 found, what, self.rows if layout == "layout_" else replace(self.rows, columns=None)
             )
         except InvalidRowError as error:
-            tell_place(error, found)
+            add_place(error, found)
             raise
         weigh = options.get("weigh", False)
         if own is found.layout:
@@ -341,7 +343,7 @@ class Reading:
         return stack_rows(x, what, layout=own, weigh=weigh, wanted=self._wanted_of_layout)
 
     def _with_baseline(self, found: StackedRows, what: str, rows: Rows) -> Layout:
-        """The layout with the baseline of the anomalies that are asked for, fitted to rows by their weights."""
+        """Return the layout with the requested baseline of anomalies, fitted to weighted rows."""
         if rows.anomaly is None and rows.detrend is None:
             return found.layout
         weight = self.values.get("sample_weight")
@@ -351,11 +353,11 @@ class Reading:
             self.cosines = found.weights
         if self.cosines is not None:
             weight = _times(self.cosines, weight)
-        reader, weight = _alike([found.reader, weight])
+        reader, weight = _read_together([found.reader, weight])
         return with_baseline(replace(found, reader=reader), rows, what, weight, read=self.fits)
 
     def _lay_views(self, views: Sequence[Any], apart: bool) -> dict[str, Layout] | None:
-        """The views of each row: those in the space of the first by its layout, others by one of their own."""
+        """Return the layouts of views: those in the space of the first share its layout, others have one each."""
         first = self._stacked(views[0], "X[0]", weigh=True, drop_empty=self._dropping)
         if first is None:
             return None
@@ -377,15 +379,17 @@ class Reading:
             stack_field(xr.DataArray(empty, dims=stacked.rows.dims, coords=index), first.rows, what)
             if apart:
                 layouts["right_layout_"] = stacked.layout
-        self.values["X"] = tuple(_alike(readers))
+        self.values["X"] = tuple(_read_together(readers))
         self._lay_fields(first)
         return layouts
 
     def _lay_trajectories(self, X: Sequence[Any]) -> dict[str, Layout] | None:
-        """Several trajectories, of one layout: columns are left out where no trajectory has a number."""
+        """Return the layout of several trajectories, without columns that have no number in any of them."""
         layout = self.known.get("layout_")
         if self.rows.anomaly is not None or self.rows.detrend is not None:
-            raise ValueError("anomaly= and detrend= are of one series of times: subtract those of trajectories before")
+            raise ValueError(
+                "anomaly= and detrend= require one series of times. Subtract anomalies of trajectories before the fit."
+            )
         if layout is None:
             first = self._stacked(X[0], "X[0]")
             if first is None:
@@ -400,8 +404,10 @@ class Reading:
         laid: dict[str, Any] = {"layout": layout, "weigh": True, "wanted": self._wanted_of_layout}
         stacked = [stack_rows(x, f"X[{i}]", **laid) for i, x in enumerate(X)]
         if any(part is not None and part.weights is not None for part in stacked):
-            raise ValueError("latitude= weighs rows, and rows of trajectories follow one another in time: leave it out")
-        self.values["X"] = _alike([x if part is None else part.reader for x, part in zip(X, stacked, strict=True)])
+            raise ValueError("latitude= weights rows, which trajectories do not support. Omit it.")
+        self.values["X"] = _read_together(
+            [x if part is None else part.reader for x, part in zip(X, stacked, strict=True)]
+        )
         for name, given in {name: self.values.get(name) for name in FIELDS}.items():
             if _is_list(given, len(stacked)):
                 self.values[name] = [
@@ -414,7 +420,7 @@ class Reading:
         return {"layout_": layout}
 
     def _lay_fields(self, stacked: StackedRows) -> Layout:
-        """Put rows in the place of targets, weights and fields; the layout, with the labels of the targets."""
+        """Replace targets, weights and fields by rows; return the layout with the labels of the targets."""
         layout, values = stacked.layout, self.values
         for name in FIELDS:
             if values.get(name) is not None:
@@ -429,20 +435,20 @@ class Reading:
             values["fields"] = fields
         if isinstance(values["X"], ZarrReader):
             beside = [*(values.get(name) for name in (*FIELDS, "gradients")), *(fields or {}).values()]
-            values["X"] = _alike([values["X"], *beside])[0]
+            values["X"] = _read_together([values["X"], *beside])[0]
         if stacked.weights is None:
             return layout
         if "sample_weight" not in values:
             name = type(self.estimator).__name__
-            raise ValueError(f"latitude={layout.latitude!r} weighs rows, and {name} takes no sample weights")
+            raise ValueError(f"latitude={layout.latitude!r} weights rows, but {name} does not support sample weights.")
         values["sample_weight"] = _times(stacked.weights, values["sample_weight"])
         return layout
 
 
 def stacked_as(x: Any, what: str, layout: Layout | None, rows: Rows, **options: Any) -> StackedRows | None:
-    """Labelled data by the layout of a fit, or without one as the options of rows say; None for data without labels.
+    """Return labeled data in the layout of a fit, or by the options of rows; None for data without labels.
 
-    Raises ValueError for dimensions of rows, a latitude, or anomalies, that contradict the layout.
+    Raises ValueError for dimensions of rows, a latitude, or anomalies that contradict the layout.
     """
     if layout is None:
         return stack_rows(x, what, sample_dims=rows.sample_dims, latitude=rows.latitude, **options)
@@ -451,27 +457,30 @@ def stacked_as(x: Any, what: str, layout: Layout | None, rows: Rows, **options: 
         return None
     dims, own = rows.sample_dims, layout.baseline
     if {*([dims] if isinstance(dims, str) else dims or stacked.rows.dims)} != {*stacked.rows.dims}:
-        raise ValueError(f"sample_dims of {what} must be {stacked.rows.dims}, got {dims!r}. Leave it out")
+        raise ValueError(f"sample_dims of {what} must be {stacked.rows.dims}, got {dims!r}. Omit it.")
     fitted = {"latitude": layout.latitude, "anomaly": own and own.anomaly, "detrend": own and own.degree}
     for name, wanted in fitted.items():
         if getattr(rows, name) not in (None, wanted):
-            raise ValueError(f"{name}={getattr(rows, name)!r} is not that of the fit, {wanted or None}: leave it out")
+            raise ValueError(f"{name} must be that of the fit, {wanted or None}, got {getattr(rows, name)!r}. Omit it.")
     return stacked
 
 
 def refuse_names(rows: Rows, layout: Layout | None) -> None:
-    """Raise ValueError if rows without labels name dimensions, or the fit was of anomalies or of weighted columns."""
+    """Raise ValueError if rows without labels name dimensions, or the fit requires labels.
+
+    A fit to anomalies or to weighted columns requires them.
+    """
     if layout is not None and layout.baseline is not None:
-        raise ValueError("X must have labels with times, as the model was fitted to anomalies in time")
+        raise ValueError("X must have labels with times, because the model was fitted to anomalies.")
     if layout is not None and layout.weights is not None:
         raise ValueError(
-            f"X must be an xarray.DataArray along {', '.join(layout.dims)}, as the fit weighted its columns by "
-            f"{layout.latitude!r}; got {type(rows.data).__name__}"
+            f"X must be an xarray.DataArray along {', '.join(layout.dims)}, because the fit weighted its columns by "
+            f"{layout.latitude!r}, got {type(rows.data).__name__}."
         )
     given = {name: getattr(rows, name) for name in UNNAMED}
     named = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
     if named:
-        raise ValueError(f"{named} requires X with labels, got {type(rows.data).__name__}. Leave it out")
+        raise ValueError(f"{named} requires X with labels, got {type(rows.data).__name__}. Omit it.")
 
 
 def _is_list(value: Any, size: int) -> TypeGuard[Sequence[Any]]:
@@ -479,16 +488,16 @@ def _is_list(value: Any, size: int) -> TypeGuard[Sequence[Any]]:
 
 
 def _check_folds(labels: Any, stacked: StackedRows | None, what: str) -> None:
-    """Raise ValueError for labels of folds that lie on other rows, or in another order."""
+    """Raise ValueError for labels of folds of other rows, or in another order."""
     if stacked is None or not is_data_array(labels):
         return
     stack_field(labels, stacked.rows, what)
     if labels.ndim > 1:
-        raise ValueError(f"{what} must have one dimension, the rows, got {labels.dims}. Give its values, raveled")
+        raise ValueError(f"{what} must have one dimension, the rows, got {labels.dims}. Pass its raveled values.")
 
 
-def _alike(parts: list[Any]) -> list[Any]:
-    """Parts that are read together: where dask reads one, it reads the zarr arrays too."""
+def _read_together(parts: list[Any]) -> list[Any]:
+    """Return parts that are read together: zarr arrays are read by dask if one part is."""
     if not any(isinstance(part, (DaskReader, loaded("dask.array.Array"))) for part in parts):
         return parts
     return [
@@ -500,10 +509,10 @@ def _alike(parts: list[Any]) -> list[Any]:
 
 
 def _times(cosines: Any, weight: Any) -> Any:
-    """The product of weights, lazily where one is lazy."""
+    """Return the product of weights, lazy if one is."""
     if weight is None:
         return cosines
     reader = as_reader(weight, "sample_weight")
     if reader.shape != cosines.shape:
-        raise ValueError(f"sample_weight has the shape {reader.shape}, and X has {len(cosines)} rows")
+        raise ValueError(f"sample_weight must have shape {cosines.shape}, got {reader.shape}.")
     return cosines * (reader.array if isinstance(reader, ArrayReader) else lazy_rows(reader))

@@ -1,4 +1,4 @@
-"""What is kept beside a model: parameters, arrays by their digests, and what the fit warned of, `warnings_`."""
+"""Records of models: parameters, digests of arrays, and the warnings of the fit, `warnings_`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from daskspectral.registry import digest_of, encode
 
 
 def provenance(kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """What made a result, as attributes of its store: the version, the estimator's kind and parameters, as JSON.
+    """Return the origin of a result as attributes of its store: version, class and parameters, as JSON.
 
-    Of parameters that no file can name, such as functions of a notebook, the class.
+    Parameters that files cannot represent, such as functions of a notebook, are replaced by their class.
     """
     plain: dict[str, Any] = {name: type(value).__name__ for name, value in params.items()}
     for name, value in params.items():
@@ -33,7 +33,7 @@ def provenance(kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def identity_of(snapshot: Manifest, source: Source, params: Mapping[str, Any]) -> dict[str, Any]:
-    """What a checkpoint must agree in: the data, how they are read, and every parameter; arrays by digest.
+    """Return the conditions for resuming a checkpoint: data, reading options and parameters; arrays by digest.
 
     Raises ValueError or TypeError for parameters that could not be read back from the checkpoint.
     """
@@ -62,7 +62,7 @@ WARNINGS = "warnings_"
 
 @contextmanager
 def remembered(estimator: Any) -> Iterator[None]:
-    """Keep what is warned of inside as `warnings_` of an estimator, "Category: message" each, by rank."""
+    """Store warnings raised inside as `warnings_` of an estimator, "Category: message" each, by rank."""
     with overheard() as heard, one_doubt():
         yield
     estimator.warnings_ = ranked(heard)

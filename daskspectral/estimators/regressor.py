@@ -1,4 +1,4 @@
-"""What regressors share: values, gradients and R^2 on rows in any container, which are read chunk by chunk."""
+"""Base class of regressors: predictions, gradients and R² on rows in any container, chunk by chunk."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from daskspectral.passes.score import determination
 
 
 class Regressor(RegressorMixin, MeasuredEstimator):
-    """An estimator whose `predict` is a function in the span of a basis."""
+    """Estimator whose `predict` is a function in the span of a basis."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -41,11 +41,33 @@ class Regressor(RegressorMixin, MeasuredEstimator):
         folds: Any = None,
         progress: bool | None = None,
     ) -> Self:
-        """Fold in rows that were appended to X, y and gradients since they were fitted.
+        """Add rows that were appended to X, y and gradients since the fit.
 
-        The functions and the scaling of columns stay; linear functions of fewer rows than columns are made of all rows
-        anew. What is summed, and `folds`, are as in `SpectralDecomposition.update`. Raises ValueError where X has no
-        more rows than before, or its first rows are not those of the fit.
+        The basis and the scaling of columns are unchanged; linear functions of fewer rows than columns are rebuilt from
+        all rows.
+
+        Parameters
+        ----------
+        X, y : array-like or Rows
+            Data of the fit with appended rows.
+        gradients : array-like, optional
+            Gradients of the targets.
+        sample_weight : array-like, optional
+            Weights.
+        folds : int or array-like, optional
+            Folds, as in `SpectralDecomposition.update`.
+        progress : bool, optional
+            Progress bar; by default on a terminal.
+
+        Returns
+        -------
+        Self
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If X has no more rows than before, or its first rows are not those of the fit.
         """
         before: Moments = self.fitted().moments_
         measured, found = cast(Regression, before.operator), continued_folds(before.folds, folds)
@@ -54,33 +76,67 @@ class Regressor(RegressorMixin, MeasuredEstimator):
             options = {"gradients": table.gradients, "slopes": gradients is not None, **table.options(found)}
             source, operator = open_regression(table.rows, table.y, **options)
             if operator != replace(measured, manifold=None, origin=(), unit=1.0, intercept=False):
-                raise ValueError(f"the data are for {operator}, and the model was fitted on {measured}")
+                raise ValueError(f"data of {measured} expected, as in the fit, got {operator}.")
             return self._update_source(source, found)
 
     @abstractmethod
     def _predictor(self) -> tuple[SpanValues | EquivariantValues, int | None]:
-        """The fitted function, and the number of targets, None for one that was given as a vector."""
+        """Return the fitted function and the number of targets, None for one given as a vector."""
 
     def predict(self, X: Any, *, out: str | os.PathLike[str] | None = None, **options: Any) -> Any:
-        """f at the rows of X, (n,), or (n, m) for m targets, float64.
+        """Predict the targets at the rows of X.
 
-        numpy gives numpy, dask gives dask, data with labels give an xarray.DataArray with the name and attributes of y
-        (lazy where they are not in memory), and a zarr array or the path of one gives a lazy dask array. With `out`,
-        the values are written to a new zarr group of one array and its coordinates at that path or URL, which appears
-        whole or not at all, and None is returned. Invalid rows raise InvalidRowError, or become NaN with
-        `Rows(X, on_invalid="skip")`; points off a manifold raise PointError. The other options are as in
-        `SpectralDecomposition.transform`.
+        Parameters
+        ----------
+        X : array-like or Rows
+            Rows (n, n_features).
+        out : str or path, optional
+            Path or URL of a new zarr group for the values and their coordinates, written completely or not at all.
+        **options
+            Those of `SpectralDecomposition.transform`.
+
+        Returns
+        -------
+        array of shape (n,) or (n, m), or None
+            Values in float64, (n, m) for m targets; None with `out`. numpy arrays return numpy arrays, dask arrays and
+            zarr arrays or paths lazy dask arrays, labeled data an xarray.DataArray with the name and attributes of y
+            (lazy unless in memory).
+
+        Raises
+        ------
+        InvalidRowError
+            For invalid rows; they are NaN with `Rows(X, on_invalid="skip")`.
+        PointError
+            For points off a manifold.
         """
         check_is_fitted(self)
         function, targets = self._predictor()
         return self._rows(function, X, output=self._target(targets), out=out, **options)
 
     def predict_gradient(self, X: Any, *, out: str | os.PathLike[str] | None = None, **options: Any) -> Any:
-        """The gradient of f at the rows of X, by the columns of the fit: (n, d), or (n, m, d) for m targets, float64.
+        """Predict the gradients of the targets at the rows of X, by the columns of the fit.
 
-        It is 0 along columns that are not used, and tangent to the manifold where there is one. Containers and options
-        are as in `predict`. By columns with labels it has their dimensions, and is by their values before weights, NaN
-        where they were left out. Raises SmoothnessError where a kernel has no gradient.
+        Gradients are 0 along unused columns, and tangent to the manifold if there is one.
+
+        Parameters
+        ----------
+        X : array-like or Rows
+            Rows (n, n_features).
+        out : str or path, optional
+            As in `predict`.
+        **options
+            Those of `SpectralDecomposition.transform`.
+
+        Returns
+        -------
+        array of shape (n, d) or (n, m, d), or None
+            Gradients in float64, in containers as those of `predict`. Labeled columns keep their dimensions; gradients
+            are by values before weights, NaN at excluded places.
+
+        Raises
+        ------
+        SmoothnessError
+            If the kernel has no gradient.
         """
         check_is_fitted(self)
         values, targets = self._predictor()
@@ -92,7 +148,7 @@ class Regressor(RegressorMixin, MeasuredEstimator):
         return self._rows(function, X, output=output, out=out, **options)
 
     def _target(self, targets: int | None) -> Result:
-        """Return the labels of predictions of the targets: those of what was fitted, if that had labels."""
+        """Return the labels of predictions: those of the fitted targets, if these had labels."""
         shape: tuple[int, ...] = () if targets is None else (targets,)
         layout: Layout | None = vars(self).get("layout_")
         if layout is None or layout.target is None:
@@ -104,11 +160,30 @@ class Regressor(RegressorMixin, MeasuredEstimator):
         return Result(target.name or "prediction", target.sizes, target.dims, coords, target.attrs)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, progress: bool | None = None) -> float:
-        """R² on rows X with targets y, 1 - sum w (y - f)² / sum w (y - mean)², averaged over the targets.
+        """Return R² = 1 - sum w (y - f)² / sum w (y - mean)² on rows X with targets y, averaged over targets.
 
-        It is 1 at best, 0 for the constant mean of y, as in scikit-learn. X, y and `sample_weight` are numpy, dask,
-        zarr or xarray arrays or paths, and read once, chunk by chunk. Raises ValueError for a single row, and for other
-        columns than those of the fit.
+        It is at most 1, and 0 for the constant mean of y, as in scikit-learn. Data are read once, chunk by chunk.
+
+        Parameters
+        ----------
+        X : array-like or Rows
+            Rows (n, n_features).
+        y : array-like of shape (n,) or (n, m)
+            Targets.
+        sample_weight : array-like of shape (n,), optional
+            Weights w.
+        progress : bool, optional
+            Progress bar; by default on a terminal.
+
+        Returns
+        -------
+        float
+            R².
+
+        Raises
+        ------
+        ValueError
+            For a single row, and for other columns than those of the fit.
         """
         with open_table(self, X, RunContext(progress), y=y, sample_weight=sample_weight) as table:
             return determination(*self._predictor(), table.rows, table.y, table.sample_weight, progress)

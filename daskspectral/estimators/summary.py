@@ -1,4 +1,4 @@
-"""One value that says what a fitted model or moments are: as a line, as text, as JSON, and as HTML."""
+"""Summary of a fitted model or of moments: as a line, text, JSON and HTML."""
 
 from __future__ import annotations
 
@@ -25,33 +25,32 @@ from daskspectral.registry import Registered
 from daskspectral.validation import is_sequence
 
 MEANINGS = {
-    "ReliabilityWarning": "the answer may be less than it seems",
-    "RankWarning": "there are fewer independent directions than asked for",
-    "DensityWarning": "thin places decide",
+    "ReliabilityWarning": "results may be unreliable",
+    "RankWarning": "there are fewer independent directions than requested",
+    "DensityWarning": "regions of low density dominate",
     "ManifoldWarning": "rows lie off the manifold",
-    "FitWarning": "little is explained",
-    "WeightWarning": "weights count rows otherwise than meant",
+    "FitWarning": "the fit explains little",
+    "WeightWarning": "weights may not count rows as intended",
 }
 PUBLIC = ("classes_", "coef_", "certificate_")
-"""Attributes that are not saved, but follow from what is."""
+"""Attributes that follow from the saved ones."""
 DETAILED = ("residual",)
-LONGEST = 1000  # entries of an array, or characters of a text, in JSON
-_UNTOLD = re.compile(r"\b\w+=None, |(?:, )?\b\w+=None")  # parameters that say nothing
+LONGEST = 1000  # most entries of an array, or characters of a text, in JSON
+_UNSET = re.compile(r"\b\w+=None, |(?:, )?\b\w+=None")  # parameters that are None
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What was fitted, how far it holds, what the fit warned of, and the numbers, each under its name.
+    """Summary of a fit: result, reliability, warnings, and numbers by name.
 
-    `verdict` is a sentence or two, `doubts` are pairs of what a warning means and its text, None where they are not
-    known (a model of an earlier version does not say), `columns` are those of the table of values, each with its title
-    first. `details`, `DETAILED` columns and the table of the `choice` are for those who ask for more.
-    `attributes` are those of the model, which `json` makes plain.
+    `verdict` is one or two sentences. `warnings` are pairs of a meaning and a text, None if unknown (a model of an
+    earlier version). `columns` are those of the table of values, each with its title first. `details`, the `DETAILED`
+    columns and the table of the `choice` are shown on request. `numbers` are attributes of the model, for `json`.
     """
 
     title: str
     verdict: str
-    doubts: Sequence[tuple[str, str]] | None
+    warnings: Sequence[tuple[str, str]] | None
     figures: Mapping[str, str]
     facts: Mapping[str, str]
     details: Mapping[str, str]
@@ -61,72 +60,77 @@ class Summary:
 
     @property
     def line(self) -> str:
-        """The model and the verdict in one line."""
+        """Model and verdict in one line."""
         return f"{self.title}: {self.verdict}"
 
     def table(self, *, details: bool = False) -> list[list[str]]:
-        """The rows of the table, titles first; none for a model without values."""
+        """Return the rows of the table, titles first; no rows for a model without values."""
         columns = [column for column in self.columns if details or column[0] not in DETAILED]
         return [list(row) for row in zip(*columns, strict=True)]
 
     def text(self, *, details: bool = False) -> str:
-        """The summary for a terminal; with `details` ranks, residuals, effective points and the candidates too."""
+        """Return the summary for a terminal; `details` adds ranks, residuals, effective points and candidates."""
         named = {**self.facts, **self.details} if details else self.facts
-        lines = [self.title, self.verdict, *(f"- {text}." for _, text in self.doubts or ()), "", *named_lines(named)]
+        lines = [self.title, self.verdict, *(f"- {text}." for _, text in self.warnings or ()), "", *named_lines(named)]
         if self.columns:
             lines += ["", *aligned(self.table(details=details))]
         return "\n".join(lines + (["", self.choice] if details and self.choice else []))
 
     def json(self) -> dict[str, Any]:
-        """The summary as numbers, texts, lists and mappings: the verdict, the doubts, and the model's attributes."""
-        return {"verdict": self.verdict, "doubts": [text for _, text in self.doubts or ()], **self.numbers}
+        """Return the summary as numbers, texts, lists and mappings: verdict, warnings, and the model's attributes."""
+        return {"verdict": self.verdict, "doubts": [text for _, text in self.warnings or ()], **self.numbers}
 
     def html(self) -> str:
-        """The summary as HTML that stands alone in a notebook's cell; a report begins with the same."""
+        """Return the summary as self-contained HTML for a notebook; a report begins with the same."""
         found: str = environment().get_template("notebook.html").render(head=self)
         return found
 
 
 def summary_of(what: Any) -> Summary:
-    """The summary of a fitted estimator, or of moments.
+    """Return the summary of a fitted estimator or of moments.
 
     Raises TypeError for anything else, and sklearn's NotFittedError before `fit`.
     """
     if isinstance(what, Moments):
-        verdict = "sums that any solver can take; no model has been made of them here"
-        own: dict[str, Any] = {"verdict": verdict, "facts": {**measured_facts(what), "moments": ", ".join(what.arrays)}}
-        own["of"] = operator_words(what)
+        verdict = "sums for any solver, without a fitted model"
+        parts: dict[str, Any] = {
+            "verdict": verdict,
+            "facts": {**measured_facts(what), "moments": ", ".join(what.arrays)},
+        }
+        parts["of"] = operator_words(what)
     elif isinstance(what, Registered) and hasattr(what, "_summary_parts"):
         if isinstance(what, BaseEstimator):
             check_is_fitted(what)
-        own = what._summary_parts()
+        parts = what._summary_parts()
     else:
-        raise TypeError(f"a fitted model or moments are wanted, not {type(what).__name__}")
-    own = {"details": {}, "columns": [], "of": "", "figures": {}} | own
-    moments, kind, verdict = moments_of(what), type(what).__name__, own.pop("verdict")
-    told = [str(text).partition(": ") for text in getattr(what, WARNINGS, ())]
-    doubts = [(MEANINGS.get(category, "something is amiss"), text[:1].upper() + text[1:]) for category, _, text in told]
-    if doubts:
-        verdict += f". The fit warns that {', and that '.join(dict(doubts))}"
+        raise TypeError(f"a fitted model or moments expected, got {type(what).__name__}.")
+    parts = {"details": {}, "columns": [], "of": "", "figures": {}} | parts
+    moments, kind, verdict = moments_of(what), type(what).__name__, parts.pop("verdict")
+    texts = [str(text).partition(": ") for text in getattr(what, WARNINGS, ())]
+    meanings = [
+        (MEANINGS.get(category, "a problem was found"), text[:1].upper() + text[1:]) for category, _, text in texts
+    ]
+    if meanings:
+        verdict += f". The fit warns that {', and that '.join(dict(meanings))}"
     choice = getattr(what, "search_results_", None)
     known = {name.removesuffix("_"): plain(value) for name, value in _attributes(what, moments).items()}
     numbers = {name: value for name, value in known.items() if value is not None}
     shown = ("columns", "rank") if moments is None else ("rows", "columns", "functions", "rank")
     figures = {name: " and ".join(map(grouped, np.atleast_1d(numbers[name]))) for name in shown if name in numbers}
     return Summary(
-        title=kind + own.pop("of"),
+        title=kind + parts.pop("of"),
         verdict=f"{verdict[:1].upper()}{verdict[1:]}.",
-        doubts=doubts if hasattr(what, WARNINGS) else None,
-        figures=figures | own.pop("figures"),
-        facts={name: str(value) for name, value in own.pop("facts").items()},
+        warnings=meanings if hasattr(what, WARNINGS) else None,
+        figures=figures | parts.pop("figures"),
+        facts={name: str(value) for name, value in parts.pop("facts").items()},
         choice="" if choice is None else choice.text(),
         numbers={"kind": kind, **numbers},
-        **own,
+        **parts,
     )
 
 
 def moments_of(what: Any) -> Moments | None:
-    """The moments of a fitted model, or themselves; None for a model that is not solved from moments."""
+    """Return the moments of a fitted model, or moments themselves; otherwise None."""
     found = getattr(what, "moments_", what)
     return found if isinstance(found, Moments) else None
 
@@ -149,12 +153,12 @@ def _attributes(what: Any, moments: Moments | None) -> dict[str, Any]:
 
 
 def operator_words(moments: Moments) -> str:
-    """Such as " of Laplacian()", without parameters that are None."""
-    return f" of {_UNTOLD.sub('', str(moments.operator))}"
+    """Return text such as " of Laplacian()", with the parameters that are set."""
+    return f" of {_UNSET.sub('', str(moments.operator))}"
 
 
 def chosen_facts(what: Any) -> dict[str, str]:
-    """What an automatic choice took; nothing where there was none."""
+    """Return the result of an automatic choice, if there was one."""
     choice = getattr(what, "search_results_", None)
     if choice is None or choice.chosen is None:
         return {}
@@ -164,30 +168,30 @@ def chosen_facts(what: Any) -> dict[str, str]:
 
 
 def explained(score: float | None, error: float | None = None) -> str:
-    """How much of the spread a regression explains, as a verdict."""
+    """Return the verdict on the share of variance that a regression explains."""
     if score is None:
-        return "fitted without folds: nothing tells how well it predicts"
+        return "fitted without folds: the prediction error is unknown"
     spread = "" if error is None else f" ± {error:.1g}"
-    return f"it explains {score:.4g}{spread} of the spread of rows that were left out (R²; 1 is all)"
+    return f"R² = {score:.4g}{spread} on held-out rows (1 is exact)"
 
 
 def measured_facts(moments: Moments) -> dict[str, Any]:
-    """What was measured: the operator, the bases, the rows."""
+    """Return what was measured: operator, bases and rows."""
     facts: dict[str, Any] = {"operator": shortened(str(moments.operator))}
     for name, basis in {"basis": moments.basis, "right basis": moments.right_basis}.items():
         if basis is not None:
             facts[name] = f"{shortened(basis.description)}: {basis.size} functions of {basis.dimension} variables"
     density = estimate_of(moments.operator.density)
     if density is not None:
-        centres = f"{len(density.centres)} centres, bandwidth {density.bandwidth:.3g}"
-        facts["density"] = f"{centres}; clipped below for {100 * density.clipped:.2g} % of the rows"
+        centers = f"{len(density.centres)} centers, bandwidth {density.bandwidth:.3g}"
+        facts["density"] = f"{centers}; clipped below for {100 * density.clipped:.2g} % of the rows"
     return facts | row_facts(moments)
 
 
 def row_facts(moments: Moments) -> dict[str, Any]:
-    """How many rows were measured, their weight, and the precision."""
-    skipped = f", {moments.skipped} invalid ones left out" if moments.skipped else ""
-    outside = f", {beyond} outside the box left out" if (beyond := moments.outside) else ""
+    """Return the number of measured rows, their weight, and the precision."""
+    skipped = f", {moments.skipped} invalid ones excluded" if moments.skipped else ""
+    outside = f", {beyond} outside the box excluded" if (beyond := moments.outside) else ""
     short = f", {few} trajectories shorter than the lag skipped" if (few := moments.short_trajectories) else ""
     return {
         "rows": f"{moments.count}{skipped}{outside}{short}",
@@ -200,35 +204,35 @@ def row_facts(moments: Moments) -> dict[str, Any]:
 
 
 def values_columns(name: str, values: Any) -> list[list[str]]:
-    """The columns of the indices and of the values; those that are rounding are shown as 0."""
+    """Return the columns of indices and of values; values below rounding error are shown as 0."""
     return [["i", *map(str, range(len(values)))], [name, *(f"{rounded(v, values):.6g}" for v in values)]]
 
 
 def rounded(value: Any, values: Any) -> Any:
-    """The value, or 0 where it is rounding beside the largest of the values."""
+    """Return the value, or 0 if it is below rounding error of the largest of the values."""
     return 0.0 if abs(value) < 1e-12 * np.nanmax(np.abs(values)) else value
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of cells, each column to the right."""
+    """Return lines of right-aligned cells."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return ["".join(f"  {cell:>{width}}" for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
 def named_lines(named: Mapping[str, Any]) -> list[str]:
-    """A line for each value, after its name."""
+    """Return a line for each name and value."""
     return [f"{name:11s} {value}" for name, value in named.items()]
 
 
 def grouped(number: Any) -> str:
-    """A whole number in groups of three digits."""
+    """Return an integer with digits in groups of three."""
     return f"{int(number):,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON has it: NaN and infinity as null, a complex number as a pair; None for what has no such form.
+    """Return a value for JSON: NaN and infinity as null, a complex number as a pair; None if there is no such form.
 
-    What is made of named parts, such as a certificate, is a mapping of these.
+    Dataclasses, such as a certificate, become mappings.
     """
     if isinstance(value, np.generic):
         value = value.item()
@@ -257,8 +261,8 @@ def plain(value: Any) -> Any:
 
 @cache
 def environment() -> Any:
-    """The templates of pages, a jinja2 Environment; every text that goes into one is escaped."""
-    import jinja2  # only where a page is made
+    """Return the jinja2 Environment of page templates, in which all text is escaped."""
+    import jinja2  # needed for pages only
 
     loader = jinja2.PackageLoader("daskspectral", "templates")
     options: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True, "undefined": jinja2.StrictUndefined}

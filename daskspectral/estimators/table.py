@@ -1,4 +1,4 @@
-"""The data of one call of an estimator, opened as their rows say, and how the call runs."""
+"""Data of one call of an estimator, opened with the options of their rows, and options of the run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from daskspectral.data.remote import using
 from daskspectral.data.rows import Rows
 from daskspectral.engine.checkpoint import locked_checkpoint
 from daskspectral.errors import InvalidRowError, warn_user
-from daskspectral.estimators.reading import LABELS, Reading, labelled_as, paired_views, wanted_columns
+from daskspectral.estimators.reading import LABELS, Reading, labeled_as, paired_views, wanted_columns
 from daskspectral.estimators.records import remembered
 from daskspectral.passes.folds import FoldRequest
 from daskspectral.validation import check_flag
@@ -21,10 +21,10 @@ from daskspectral.validation import check_flag
 
 @dataclass(frozen=True)
 class RunContext:
-    """How a call runs: with a progress bar (None: on a terminal only), and a fit with a checkpoint.
+    """Options of a run: a progress bar (None: on a terminal only), and the checkpoint of a fit.
 
-    The sums of a fit are written to the path or URL `checkpoint` every `checkpoint_every` seconds. Of a fit that is a
-    `dry_run` the plan alone is made.
+    The sums of a fit are written to the path or URL `checkpoint` every `checkpoint_every` seconds. A `dry_run` only
+    plans.
     """
 
     progress: bool | None = None
@@ -39,7 +39,7 @@ class RunContext:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Rows without labels, with what has an entry for each of them, and how the call runs."""
+    """Rows without labels, arrays with an entry for each row, and options of the run."""
 
     rows: Rows
     context: RunContext
@@ -48,7 +48,7 @@ class Table:
     sample_weight: Any
 
     def options(self, folds: FoldRequest | None = None) -> dict[str, Any]:
-        """Return the weights, the bar and labels of folds, as functions that open a `Source` accept them."""
+        """Return the weights, the progress bar and labels of folds, as arguments of functions that open a `Source`."""
         labels = {} if folds is None else {"fold": folds.labels}
         return {"weight": self.sample_weight, "progress": self.context.progress, **labels}
 
@@ -57,31 +57,32 @@ class Table:
 def open_table(
     estimator: Any, X: Any, context: RunContext | None = None, *, fits: bool = False, **fields: Any
 ) -> Iterator[Table]:
-    """Open the data of one call of an estimator for the time of a block.
+    """Open the data of one call of an estimator within a context.
 
-    Within the block URLs are opened with the options of the rows, and an InvalidRowError names the place of its row. A
-    fit reads the rows as they say, and other calls as the fit did. A fit holds the lock of its checkpoint, and keeps
-    the layouts and names of the columns if it succeeds, and what it warns of as `warnings_`.
+    Inside, URLs are opened with the options of the rows, and an InvalidRowError names the place of its row. A fit uses
+    the reading options of the rows, other calls those of the fit. A fit holds the lock of its checkpoint; if it
+    succeeds, it stores the layouts and names of the columns. Warnings are stored as `warnings_`.
 
     Parameters
     ----------
     estimator : Estimator
+        Estimator of the call.
     X : Rows or data
-        The rows of the call.
+        Rows of the call.
     context : RunContext, optional
-        How the call runs.
+        Options of the run.
     fits : bool
-        Whether the call fits the estimator, or plans to.
+        True if the call fits the estimator, or plans a fit.
     **fields
-        Further arguments with an entry for each row: `y`, `gradients`, `sample_weight`, and `folds` of an update. Rows
-        are weighted by latitude only with `sample_weight`.
+        Arguments with an entry for each row: `y`, `gradients`, `sample_weight`, and `folds` of an update. Rows are
+        weighted by latitude only with `sample_weight`.
 
     Raises
     ------
     NotFittedError
-        If the call is no fit and the estimator was not fitted.
+        If the call is not a fit and the estimator was not fitted.
     ValueError or TypeError
-        For labels that do not belong together, and for rows of other columns than those of the fit.
+        For labels that do not match, and for rows of other columns than those of the fit.
     """
     context = context or RunContext()
     learns, fits = fits, fits and not context.dry_run
@@ -98,17 +99,17 @@ def open_table(
         reading.lay_out()
         if fits and is_symmetric(reading.values["X"]):
             warn_user(
-                "X is a symmetric matrix, such as of affinities, and its rows are taken as points. Give the points",
+                "rows of X are interpreted as points, but X is a symmetric matrix, such as of affinities; pass points",
                 UserWarning,
             )
         opened = reading.opened if learns else estimator._as_fitted(reading.opened)
         if fits:
-            stack.enter_context(labelled_as(estimator, reading.labels))
+            stack.enter_context(labeled_as(estimator, reading.labels))
             stack.enter_context(remembered(estimator))
             stack.enter_context(locked_checkpoint(context.checkpoint, context.checkpoint_every))
         beside = {name: reading.values.get(name) for name in ("y", "gradients", "sample_weight")}
         try:
             yield Table(opened, context, **beside)
         except InvalidRowError as error:
-            reading.tell_place(error)
+            reading.add_place(error)
             raise

@@ -322,7 +322,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         self.fitted()
         check_option("side", side, (None,))
         found = self._functions(self.coefficients_[:, : self._n_features_out], X, **options)
-        return self._unlabelled(found, X)
+        return self._unlabeled(found, X)
 
     @property
     def _n_features_out(self) -> int:

@@ -403,7 +403,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         coefficients = vars(self).get(f"{side}_coefficients_", self.coefficients_)
         right = side == "right" and coefficients is not self.coefficients_
         role = Role.TEST if right else Role.TRIAL
-        return self._unlabelled(self._functions(coefficients, X, role, **options), X)
+        return self._unlabeled(self._functions(coefficients, X, role, **options), X)
 
     @property
     def _n_features_out(self) -> int:

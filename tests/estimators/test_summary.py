@@ -22,8 +22,8 @@ def fitted(x: np.ndarray, scale: float) -> dsp.SpectralDecomposition:
 
 def renderings(model: dsp.SpectralDecomposition) -> list[str]:
     found = summary_of(model)
-    said = json.loads(json.dumps(found.json(), allow_nan=False, ensure_ascii=False))
-    return [repr(model), found.text(), said["verdict"], model._repr_html_(), dsp.report.render(model)]
+    record = json.loads(json.dumps(found.json(), allow_nan=False, ensure_ascii=False))
+    return [repr(model), found.text(), record["verdict"], model._repr_html_(), dsp.report.render(model)]
 
 
 def test_a_value_that_is_doubted_is_named_in_every_rendering() -> None:
@@ -31,8 +31,8 @@ def test_a_value_that_is_doubted_is_named_in_every_rendering() -> None:
         model = fitted(RNG.standard_normal((2500, 2)), 1.0)
     assert model.reliable_.tolist() == [True, True, True, False, False, False]
     verdict = (
-        "Of 5 eigenvalues beyond the constant, 2 are reliable; values 3 to 5 are not. The fit warns that the answer "
-        "may be less than it seems."
+        "Of 5 eigenvalues beyond the constant, 2 are reliable; values 3 to 5 are not. The fit warns that results "
+        "may be unreliable."
     )
     assert all(verdict in rendering for rendering in renderings(model))
     assert summary_of(model).json()["doubts"][0].startswith("Of 5 eigenvalues")
