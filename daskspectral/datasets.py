@@ -1,19 +1,19 @@
-"""Distributions to try things on: arrays in memory, or zarr arrays of any size.
+"""Test data: arrays in memory, or zarr arrays of any size.
 
-Each function takes the number of rows; the same name, rows, `seed` and `chunk_rows` give the same numbers in memory and
-in the shell's `daskspectral sample`. Chunk i has a generator of its own.
+Functions accept the number of rows; equal names, rows, `seed` and `chunk_rows` return equal numbers, in memory and from
+the command `daskspectral sample`. Each chunk has a separate random generator.
 
     two_moons       two interleaved half-circles
     swiss_roll      a rolled sheet in three dimensions
     sphere, circle  uniform on the unit sphere Sᵈ⁻¹, and on the unit circle
     torus           the flat torus (cos t1, sin t1, cos t2, ...)
-    blobs           normal clusters around fixed centres
+    blobs           normal clusters around fixed centers
     gaussian        standard normal
     uniform         uniform in the cube [-1, 1]^d
     langevin        a trajectory in the double well V = 4 (x² - 1)², dX = -V'(X) dt + √2 dW
     ou              an Ornstein-Uhlenbeck trajectory
 
-`ocean(n)` is a labelled field of n months, in memory: seasons, a trend and two patterns, with land.
+`ocean(n)` is a labeled field of n months, in memory: seasons, a trend and two patterns, with land.
 """
 
 from __future__ import annotations
@@ -44,19 +44,19 @@ OU_STEP = 0.1
 """Time between two rows of the Ornstein-Uhlenbeck trajectory."""
 
 LANGEVIN_STEP, LANGEVIN_STEPS = 0.1, 50
-"""Time between two rows of the Langevin trajectory, and the steps of integration between them."""
+"""Time between two rows of the Langevin trajectory, and number of integration steps."""
 BARRIER = 4.0
-"""V = BARRIER (x^2 - 1)^2, in units of the temperature, of the double well."""
+"""Height of the double well V = BARRIER (x^2 - 1)^2, in units of the temperature."""
 BLOBS = 5
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A test distribution: `points(n, dimension, rng)` returns n rows, shape (n, d), before noise.
+    """Test distribution: `points(n, dimension, rng)` returns n rows, shape (n, d), before noise.
 
     `dimension` and `noise` (standard deviation of the Gaussian noise in each coordinate) are defaults; a `fixed`
-    dimension has no other value. The rows are independent, except in a trajectory, of time `step` between rows: there
-    `points` takes a fourth argument, the row (d,) that its first row follows.
+    dimension cannot be changed. The rows are independent, except those of a trajectory, at times `step` apart: its
+    `points` have a fourth argument, the preceding row (d,).
     """
 
     description: str
@@ -69,7 +69,7 @@ class Sample:
     def draw(
         self, n: int, dimension: int, noise: float, rng: np.random.Generator, last: Floats | None = None
     ) -> tuple[Floats, Floats]:
-        """n rows (n, dimension), and the last one without noise; in a trajectory they follow such a `last` one."""
+        """Return n rows (n, dimension), and the last one without noise; a trajectory continues from `last`."""
         points = self.points(n, dimension, rng, *((last,) if self.step else ()))
         return points + noise * rng.standard_normal(points.shape) if noise else points, points[-1].copy()
 
@@ -82,8 +82,8 @@ def _two_moons(n: int, dimension: int, rng: np.random.Generator) -> Floats:
 
 
 @lru_cache(maxsize=8)
-def _centres(dimension: int) -> Floats:
-    """Each centre is the farthest of some points from those before."""
+def _centers(dimension: int) -> Floats:
+    """Return the centers, each the farthest of some points from those before."""
     points = np.random.default_rng([5, dimension]).uniform(-10, 10, (100, dimension))
     chosen = points[:1]
     for _ in range(BLOBS - 1):
@@ -93,7 +93,7 @@ def _centres(dimension: int) -> Floats:
 
 
 def _blobs(n: int, dimension: int, rng: np.random.Generator) -> Floats:
-    return np.asarray(_centres(dimension)[rng.integers(BLOBS, size=n)] + rng.standard_normal((n, dimension)))
+    return np.asarray(_centers(dimension)[rng.integers(BLOBS, size=n)] + rng.standard_normal((n, dimension)))
 
 
 def _sphere(n: int, dimension: int, rng: np.random.Generator) -> Floats:
@@ -126,7 +126,7 @@ def _uniform(n: int, dimension: int, rng: np.random.Generator) -> Floats:
 
 
 def _ou(n: int, dimension: int, rng: np.random.Generator, last: Floats | None = None) -> Floats:
-    """x' = exp(-h) x + sqrt(1 - exp(-2 h)) xi, exact for any step h; starts stationary, N(0, 1)."""
+    """Return x' = exp(-h) x + sqrt(1 - exp(-2 h)) xi, exact for any step h; starts stationary, N(0, 1)."""
     decay = math.exp(-OU_STEP)
     kicks = math.sqrt(1 - decay**2) * rng.standard_normal((n, dimension))
     if last is None:
@@ -144,9 +144,10 @@ def _well_table() -> tuple[Floats, Floats]:
 
 
 def _langevin(n: int, dimension: int, rng: np.random.Generator, last: Floats | None = None) -> Floats:
-    """dX = -4 B X (X^2 - 1) dt + sqrt(2) dW, exact in law to second order in the step (Leimkuhler and Matthews 2013).
+    """Integrate dX = -4 B X (X^2 - 1) dt + sqrt(2) dW, in law to second order in the step.
 
-    The scheme adds the mean of two successive noises; the one noise that a chunk shares with the next is drawn anew.
+    The scheme of Leimkuhler and Matthews 2013 adds the mean of two successive noises; the noise that a chunk shares
+    with the next one is drawn again.
     """
     step = LANGEVIN_STEP / LANGEVIN_STEPS
     noise = rng.standard_normal(n * LANGEVIN_STEPS + 1)
@@ -174,13 +175,13 @@ SAMPLES = {
     "uniform": Sample("uniform in the cube [-1, 1]^d", 2, _uniform),
     "ou": Sample(f"Ornstein-Uhlenbeck, dX = -X dt + sqrt(2) dW, time step {OU_STEP}", 2, _ou, step=OU_STEP),
     "langevin": Sample("double well, dX = -V' dt + sqrt(2) dW", 1, _langevin, fixed=True, step=LANGEVIN_STEP),
-    "blobs": Sample(f"{BLOBS} normal clusters around fixed centres in the cube [-10, 10]^d", 2, _blobs),
+    "blobs": Sample(f"{BLOBS} normal clusters around fixed centers in the cube [-10, 10]^d", 2, _blobs),
 }
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """n rows of SAMPLES[name], cut into chunks of `rows`: chunk i has the generator of SeedSequence(seed, (i,))."""
+    """Drawing of n rows of SAMPLES[name] in chunks of `rows`; chunk i has the generator SeedSequence(seed, (i,))."""
 
     name: str
     n: int
@@ -202,7 +203,7 @@ class Drawing:
         chunk_rows: int | None = None,
         seed: int = 0,
     ) -> Drawing:
-        """Return the drawing with the defaults of the distribution. Raises ValueError for what it cannot have."""
+        """Return the drawing with the defaults of the distribution. Raises ValueError for invalid options."""
         name = check_option("name", str(name).replace("_", "-"), tuple(SAMPLES))
         sample, kind = SAMPLES[name], np.dtype(dtype)
         n, seed = check_integer("n", n), check_integer("seed", seed, 0)
@@ -217,11 +218,11 @@ class Drawing:
 
     @property
     def starts(self) -> range:
-        """The first row of each chunk."""
+        """First row of each chunk."""
         return range(0, self.n, self.rows)
 
     def chunks(self) -> Iterator[Floats]:
-        """The rows of each chunk, in order; in a trajectory they follow the last row before, without its noise."""
+        """Yield the rows of each chunk; those of a trajectory continue from the last row, without its noise."""
         last: Floats | None = None
         for chunk, start in enumerate(self.starts):
             rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(chunk,)))
@@ -245,24 +246,33 @@ def draw(
     Parameters
     ----------
     name : {"two-moons", "sphere", "circle", "gaussian", "torus", "swiss-roll", "uniform", "ou", "langevin", "blobs"}
-        The distribution.
+        Distribution.
     n : int
         Number of rows.
     dimension : int, optional
-        Number of columns d, if the distribution leaves a choice.
+        Number of columns d, unless fixed by the distribution.
     noise : float, optional
         Standard deviation of normal noise in each column; by default that of the distribution.
     dtype : {"float64", "float32"}
-        Precision of the numbers.
+        Precision.
     chunk_rows : int, optional
-        Rows of a chunk; 16 to 32 MB by default.
+        Rows per chunk; by default 16 to 32 MB.
     seed : int
-        Seed of the random numbers: the same seed makes the same rows.
+        Seed of the random numbers.
+
+    Returns
+    -------
+    array of shape (n, d)
+        Rows.
 
     Raises
     ------
     ValueError
-        For values that the distribution cannot have.
+        For options that the distribution does not support.
+
+    See Also
+    --------
+    write : Rows of a distribution in a zarr array.
 
     Examples
     --------
@@ -276,11 +286,43 @@ def draw(
 def write(
     name: str, path: Location, n: int, *, overwrite: bool = False, progress: bool | None = None, **options: Any
 ) -> None:
-    """n rows of a distribution into a new zarr array at a path or URL, chunk by chunk (`daskspectral sample`).
+    """Write n rows of a distribution to a new zarr array, chunk by chunk (`daskspectral sample`).
 
-    `options` are dimension, noise, dtype, chunk_rows and seed of `draw`, which are stored as the array's attributes.
-    `progress` shows a bar on stderr: None only on a terminal. Raises ValueError for values that it cannot have, and
-    OSError where the path cannot be written (FileExistsError where it exists).
+    Parameters
+    ----------
+    name : str
+        Distribution, as in `draw`.
+    path : str or path
+        Path or URL.
+    n : int
+        Number of rows.
+    overwrite : bool
+        True to replace an existing array.
+    progress : bool, optional
+        Progress bar on stderr; by default on a terminal.
+    **options
+        The dimension, noise, dtype, chunk_rows and seed of `draw`, stored as the array's attributes.
+
+    Raises
+    ------
+    ValueError
+        For options that the distribution does not support.
+    FileExistsError
+        If the path exists.
+    OSError
+        If the path cannot be written.
+
+    See Also
+    --------
+    draw : Rows in memory.
+
+    Examples
+    --------
+    >>> import tempfile, zarr
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write("sphere", f"{folder}/x.zarr", 100, progress=False)
+    ...     zarr.open(f"{folder}/x.zarr").shape
+    (100, 3)
     """
     drawing = Drawing.of(name, n, **options)
     shape, rows = (n, drawing.dimension), drawing.rows
@@ -298,11 +340,38 @@ def write(
 
 
 def ocean(n: int = 720, *, seed: int = 0) -> xr.DataArray:
-    """Temperatures (time, lat, lon) of n months in degrees Celsius, from 1960 on, 10 degrees apart; NaN on land.
+    """Return synthetic sea surface temperatures (time, lat, lon) of n months, in degrees Celsius.
 
-    Seasons of 8 K that change sign at the equator, 0.02 K a year, white noise of 0.3 K, and two patterns, each times a
-    series of variance 1 with a correlation of 0.5 from month to month: 1.5 K about the equator at 220 degrees east,
-    and 0.8 K about 40 degrees north at 180, with the other sign at 220. Raises ValueError for less than one month.
+    The grid has 10 degrees, the months start in 1960, and land is NaN. Seasons of 8 K change sign at the equator; the
+    trend is 0.02 K per year, and white noise 0.3 K. Two patterns are multiplied by series of variance 1 with a
+    correlation of 0.5 between months: 1.5 K about the equator at 220 degrees east, and 0.8 K about 40 degrees north at
+    180, with the opposite sign at 220.
+
+    Parameters
+    ----------
+    n : int
+        Number of months.
+    seed : int
+        Seed of the random numbers.
+
+    Returns
+    -------
+    xarray.DataArray
+        Temperatures.
+
+    Raises
+    ------
+    ValueError
+        If n < 1.
+
+    See Also
+    --------
+    draw : Rows of other distributions.
+
+    Examples
+    --------
+    >>> ocean(24).sizes["time"]
+    24
     """
     import xarray as xr
 
@@ -330,13 +399,41 @@ def ocean(n: int = 720, *, seed: int = 0) -> xr.DataArray:
     return xr.DataArray(np.where(land, np.nan, values), coords, dims, name="temperature", attrs=attrs)
 
 
+_TEXT = """Return n rows of a distribution: {described}.
+
+Parameters
+----------
+n : int
+    Number of rows.
+**options
+    Those of `draw`.
+
+Returns
+-------
+array of shape (n, d)
+    Rows.
+
+See Also
+--------
+draw : Rows of a distribution by its name.
+
+Examples
+--------
+>>> {name}(5, {options}seed=1).shape
+(5, {d})
+"""
+
+
 def _function(name: str) -> Callable[..., npt.NDArray[Any]]:
     def function(n: int, **options: Any) -> npt.NDArray[Any]:
         return draw(name, n, **options)
 
     function.__name__ = function.__qualname__ = name.replace("-", "_")
     described = SAMPLES[name].description
-    function.__doc__ = f"Return n rows, with the options of `draw`: {described}."
+    options = f"noise={SAMPLES[name].noise}, " if SAMPLES[name].noise else ""
+    function.__doc__ = _TEXT.format(
+        name=function.__name__, described=described, options=options, d=SAMPLES[name].dimension
+    )
     return function
 
 

@@ -1,8 +1,8 @@
-"""Where arrays are worked on: in the memory of the host, or of an accelerator.
+"""Devices: the host, or an accelerator.
 
-The mathematics has one code for both. It calls numpy's functions, which arrays of other libraries answer themselves
-(NEP 13 and 18), and makes arrays `like=` others (NEP 35). What runs on an accelerator is what costs: functions at
-points, and their products; a block of rows is put there, and a task's sums come back once.
+Both use the same code. It calls numpy functions, which other array libraries implement (NEP 13 and 18), and creates
+arrays `like=` others (NEP 35). Expensive parts run on an accelerator: basis functions at points, and their products. A
+block of rows is copied there, and a task's sums return once.
 """
 
 from __future__ import annotations
@@ -18,13 +18,24 @@ from typing import Any, TypeVar
 import numpy as np
 
 DEVICES = ("cpu", "cuda", "auto")
-ACCELERATOR_ROWS = 65_536  # least rows of a block there: smaller ones leave it idle between products
+ACCELERATOR_ROWS = 65_536  # least rows of a block on an accelerator: smaller blocks leave it idle
 Thing = TypeVar("Thing")
 
 
 @dataclass(frozen=True)
 class Device:
-    """A place for arrays, and the module, with numpy's interface, that makes them there.
+    """Device of arrays, with the module that creates them there (numpy's interface).
+
+    Parameters
+    ----------
+    name : str
+        Name.
+    module : module
+        The module, numpy or CuPy.
+    accelerated : bool
+        False for the host.
+    exhausted : type of Exception
+        Error of its module when memory is exhausted.
 
     Examples
     --------
@@ -38,31 +49,31 @@ class Device:
     module: Any
     accelerated: bool = True
     exhausted: type[Exception] = MemoryError
-    """The error of its module where its memory does not do."""
+    """Error of its module when memory is exhausted."""
 
     def empty(self, shape: Any, dtype: Any = float) -> Any:
-        """An uninitialised array there."""
+        """Return an uninitialized array on the device."""
         return self.module.empty(shape, dtype)
 
     def zeros(self, shape: Any, dtype: Any = float) -> Any:
-        """An array of zeros there."""
+        """Return an array of zeros on the device."""
         return self.module.zeros(shape, dtype)
 
     def put(self, array: Any) -> Any:
-        """An array of the host, there; the array itself where there is the host.
+        """Copy a host array to the device; on the host, return the array itself.
 
-        CuPy copies it to pinned memory first, and from there while the host goes on: the array may be overwritten.
+        CuPy copies it to pinned memory first, and continues asynchronously: the array may be overwritten.
         """
         return self.module.asarray(array)
 
     def get(self, array: Any) -> Any:
-        """An array from there, on the host."""
+        """Return a device array on the host."""
         return self.module.asnumpy(array) if self.accelerated else array
 
     def add_square(self, total: Any, factor: Any, buffer: Any) -> None:
-        """Add factor factorᵀ to a symmetric total, by way of a buffer of its shape: one SYRK.
+        """Add factor factorᵀ to a symmetric total, using a buffer of its shape: one SYRK.
 
-        `numpy.matmul` finds that the product is symmetric; CuPy's multiplies both triangles.
+        `numpy.matmul` recognizes that the product is symmetric; CuPy's computes both triangles.
         """
         if not self.accelerated:
             np.matmul(factor, factor.T, out=buffer)
@@ -73,33 +84,33 @@ class Device:
         total += np.tril(buffer, -1).T
 
     def mark(self) -> Any:
-        """A place in what it was told to do: `synchronize()` waits, asleep, until it has come so far."""
+        """Return an event after the work queued so far; `synchronize()` waits for it without spinning."""
         event = self.module.cuda.Event(block=True, disable_timing=True)
         event.record()
         return event
 
     def free(self) -> int | None:
-        """Free bytes of its memory; None where it is the host's."""
+        """Return the free bytes of its memory; None on the host."""
         return int(self.module.cuda.runtime.memGetInfo()[0]) if self.accelerated else None
 
     @contextmanager
     def guarded(self) -> Iterator[None]:
-        """Say what to lower where its memory does not do. Raises MemoryError."""
+        """Raise MemoryError with advice if the memory of the device is exhausted inside."""
         try:
             yield
         except self.exhausted as error:
             if not self.accelerated:
                 raise
             raise MemoryError(
-                f"the memory of the device {self.name!r} does not do ({error}): use fewer landmarks or threads, "
-                "or dtype='float32'; a checkpoint keeps the sums so far"
+                f"the memory of the device {self.name!r} is exhausted ({error}). Use fewer landmarks or threads, or "
+                "dtype='float32'; a checkpoint contains the sums so far."
             ) from error
 
     def moved(self, thing: Thing) -> Thing:
-        """An immutable object with all its arrays there: arrays, tuples, lists and mappings, and dataclasses of these.
+        """Return an immutable object with all its arrays on the device.
 
-        What was computed from the arrays of the host is left behind, and is computed there again. Parts that say that
-        they are not `portable` stay on the host.
+        Arrays, tuples, lists, mappings and dataclasses of these are moved. Results computed from host arrays are
+        dropped, and computed again on the device. Parts that are not `portable` remain on the host.
         """
         return thing if not self.accelerated else _moved(thing, self)
 
@@ -110,7 +121,7 @@ HOST = Device("cpu", np, accelerated=False)
 def filled(shape: Any, value: float, like: Any, dtype: Any = float) -> Any:
     """Return an array of one value on the device of another array.
 
-    `numpy.ones`, `full` and `eye` pass `like=` on together with an argument that CuPy does not have.
+    `numpy.ones`, `full` and `eye` pass `like=` with an argument that CuPy does not accept.
     """
     found = np.empty(shape, dtype, like=like)
     found[...] = value
@@ -118,12 +129,12 @@ def filled(shape: Any, value: float, like: Any, dtype: Any = float) -> Any:
 
 
 def largest(array: Any) -> float:
-    """Return the largest entry of an array of any device, 0 if it is empty or has none above."""
+    """Return the largest entry of an array on any device, at least 0."""
     return max(0.0, float(array.max())) if array.size else 0.0
 
 
 def smallest(array: Any) -> float:
-    """Return the smallest entry of an array of any device, infinity if it is empty."""
+    """Return the smallest entry of an array on any device, infinity if it is empty."""
     return float(array.min()) if array.size else np.inf
 
 
@@ -139,7 +150,7 @@ def _moved(thing: Any, device: Device) -> Any:
         found = {name: _moved(part, device) for name, part in parts.items()}
         if all(found[name] is part for name, part in parts.items()):
             return thing
-        copy = object.__new__(type(thing))  # not by the constructor, which makes arrays of the host
+        copy = object.__new__(type(thing))  # without the constructor, which creates arrays on the host
         for name, part in found.items():
             object.__setattr__(copy, name, part)
         return copy
@@ -154,17 +165,17 @@ def _cuda() -> Device:
 
 
 def least_rows(device: str) -> int:
-    """The least rows of a block on the device of this name; 0 on the host, whose blocks go by its cache."""
+    """Return the least rows of a block on a device; 0 on the host, whose blocks depend on its cache."""
     return ACCELERATOR_ROWS if device != "cpu" else 0
 
 
 def device_of(name: str) -> Device:
-    """The device of a name: "cpu", "cuda", or "auto", which is a GPU where there is one and CuPy is installed.
+    """Return the device of a name: "cpu", "cuda" or "auto", a GPU if available with CuPy.
 
     Raises ValueError for another name, ImportError for "cuda" without CuPy, and RuntimeError without a GPU.
     """
     if name not in DEVICES:
-        raise ValueError(f"device must be {', '.join(map(repr, DEVICES[:-1]))} or {DEVICES[-1]!r}; it is {name!r}")
+        raise ValueError(f"device must be {', '.join(map(repr, DEVICES[:-1]))} or {DEVICES[-1]!r}, got {name!r}.")
     if name == "cpu":
         return HOST
     reason = _without_gpu()
@@ -173,12 +184,12 @@ def device_of(name: str) -> Device:
     if name == "auto":
         return HOST
     kind = RuntimeError if importlib.util.find_spec("cupy") else ImportError
-    raise kind(f'device="cuda" cannot be had: {reason}; device="cpu" does without')
+    raise kind(f'device="cuda" is not available: {reason}. Use device="cpu".')
 
 
 @lru_cache(maxsize=1)
 def _without_gpu() -> str:
-    """Why no GPU can be used; "" where one can."""
+    """Return the reason why no GPU can be used, or ""."""
     if importlib.util.find_spec("cupy") is None:
         return 'CuPy is not installed, pip install "daskspectral[gpu]"'
     cupy = importlib.import_module("cupy")

@@ -1,9 +1,9 @@
-"""Cross-validation by scikit-learn, for data that are more than one array of independent rows.
+"""Cross-validation by scikit-learn, for data other than one array of independent rows.
 
-`cross_val_score` and `GridSearchCV` take estimators that have a `score`, and arrays of rows: numpy, dask and xarray.
-Other data need a word more.
+`cross_val_score` and `GridSearchCV` accept estimators with a `score`, and arrays of rows: numpy, dask and xarray. For
+other data:
 
-| data | give | with `cv=` |
+| data | pass | with `cv=` |
 |---|---|---|
 | a zarr array, or the path of one | `dask.array.from_zarr(path)` | any splitter of rows |
 | several trajectories | the list of them | `KFold`, `GroupKFold`: whole trajectories are held out |
@@ -12,15 +12,15 @@ Other data need a word more.
 | views of each row, fit((x, y)) | `Views((x, y))` | any splitter of rows |
 | fields of each row | `Rows(x, fields={"potential": v})` | any splitter of rows; x and v as above |
 
-Neighbouring rows of a trajectory are alike: held out at random they are no test at all. And a training set with a hole
-is no trajectory: `Transfer` would pair the last row before the hole with rows after it, and nothing in a plain array
-tells. `Trajectory` and `blocks` give lists of contiguous pieces instead, and no pair crosses a cut; each cut costs as
-many pairs as the lag has rows, and a piece that is no longer than the lag is skipped. Blocks should be many times (40,
-say) longer than the process remembers.
+Neighboring rows of a trajectory are correlated: held out at random, they do not test a model. And a training set with a
+gap is not a trajectory: in a plain array `Transfer` would pair the last row before the gap with rows after it.
+`Trajectory` and `blocks` return lists of contiguous pieces instead, and no pair crosses a cut. Each cut costs as many
+pairs as the lag has rows, and pieces that are not longer than the lag are skipped. Blocks should be many times, such as
+40 times, longer than the correlation time.
 
 Weights reach `fit` and `score` by scikit-learn's metadata routing: `set_fit_request(sample_weight=True)` and
 `set_score_request(sample_weight=True)` on the estimator, under `sklearn.set_config(enable_metadata_routing=True)`.
-Weights and fields are cut as the rows are: those of a `Trajectory` are another `Trajectory`, those of a list a list.
+Weights and fields are split like the rows: those of a `Trajectory` are another `Trajectory`, those of a list a list.
 
 Examples
 --------
@@ -65,11 +65,22 @@ __all__ = ["BlockFold", "Trajectory", "Views", "blocks", "pieces"]
 
 @final
 class BlockFold(BaseCrossValidator):  # type: ignore[misc]
-    """Each of `n_splits` contiguous blocks of rows is the test set once; `gap` rows at each side of it are left out.
+    """Cross-validation splitter: each of `n_splits` contiguous blocks of rows is the test set once.
 
-    The training set has a hole: give a `Trajectory`, which is cut there, for an operator that pairs rows. The gap keeps
-    rows that are almost those of the test set out of the training set; a few times the lag or the correlation time
-    is enough.
+    The training set has a gap: pass a `Trajectory`, which is cut there, for an operator that pairs rows.
+
+    Parameters
+    ----------
+    n_splits : int
+        Number of blocks, at least 2.
+    gap : int
+        Number of rows excluded from the training set on each side of the test set, because they are correlated with it.
+        A few times the lag or the correlation time is enough.
+
+    See Also
+    --------
+    Trajectory : A trajectory that is cut at gaps.
+    blocks : Blocks of a trajectory, for other splitters.
 
     Examples
     --------
@@ -87,9 +98,24 @@ class BlockFold(BaseCrossValidator):  # type: ignore[misc]
         self.n_splits, self.gap = int(n_splits), int(gap)
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Numbers, Numbers]]:
-        """The row numbers of the training and the test set, n_splits times; `y` and `groups` are ignored.
+        """Yield the row indices of the training and the test set, n_splits times.
 
-        Raises ValueError where there are fewer rows than blocks, or a gap leaves nothing to train on.
+        Parameters
+        ----------
+        X : array-like or Trajectory
+            Rows.
+        y, groups : object
+            Ignored.
+
+        Yields
+        ------
+        train, test : array of int
+            Row indices.
+
+        Raises
+        ------
+        ValueError
+            If there are fewer rows than blocks, or the gap excludes all training rows.
         """
         n = _rows_of(X)
         borders, rows = _borders(n, self.n_splits, "n_splits"), np.arange(n)
@@ -97,21 +123,51 @@ class BlockFold(BaseCrossValidator):  # type: ignore[misc]
             train = np.concatenate([rows[: max(start - self.gap, 0)], rows[stop + self.gap :]])
             if not len(train):
                 raise ValueError(
-                    f"a gap of {self.gap} rows at both sides of the block of rows {start} to {stop} leaves none of "
-                    f"{n} to train on; take a smaller gap, or more and so smaller blocks"
+                    f"gap={self.gap} leaves no training rows for the test rows {start} to {stop} of {n}. Use a smaller "
+                    "gap, or more and so smaller blocks."
                 )
             yield train, rows[start:stop]
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """The number of blocks."""
+        """Return the number of blocks.
+
+        Parameters
+        ----------
+        X, y, groups : object
+            Ignored.
+
+        Returns
+        -------
+        int
+            Number of blocks.
+        """
         return self.n_splits
 
 
 def blocks(x: Any, number: int) -> list[Any]:
-    """A trajectory (n, d) as a list of `number` contiguous ones of almost equal length; nothing is copied.
+    """Split a trajectory (n, d) into contiguous ones of almost equal length, without copies.
 
-    x is a numpy, dask, zarr or xarray array, or the path or URL of a zarr array; parts of zarr arrays are dask arrays.
-    Raises ValueError for fewer rows than blocks.
+    Parameters
+    ----------
+    x : array-like, str or path
+        A numpy, dask, zarr or xarray array, or the path or URL of a zarr array.
+    number : int
+        Number of blocks.
+
+    Returns
+    -------
+    list of array
+        Blocks; those of zarr arrays are dask arrays.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer rows than blocks.
+
+    See Also
+    --------
+    pieces : Contiguous pieces of selected rows.
+    BlockFold : Splitter that holds out blocks.
 
     Examples
     --------
@@ -125,9 +181,28 @@ def blocks(x: Any, number: int) -> list[Any]:
 
 
 def pieces(x: Any, rows: Any) -> list[Any]:
-    """The rows of a trajectory with these numbers, ascending, as a list of contiguous pieces; nothing is copied.
+    """Return selected rows of a trajectory as a list of contiguous pieces, without copies.
 
-    x is as in `blocks`. Raises ValueError for rows that do not ascend, or that x does not have.
+    Parameters
+    ----------
+    x : array-like, str or path
+        As in `blocks`.
+    rows : array-like of int or bool
+        Row indices, ascending, or a mask.
+
+    Returns
+    -------
+    list of array
+        Pieces.
+
+    Raises
+    ------
+    ValueError
+        If the indices do not ascend, or are not rows of x.
+
+    See Also
+    --------
+    Trajectory : A trajectory with such pieces as its subsets.
 
     Examples
     --------
@@ -141,8 +216,8 @@ def pieces(x: Any, rows: Any) -> list[Any]:
     steps = np.diff(numbers)
     if not len(numbers) or np.any(steps <= 0) or numbers[0] < 0 or numbers[-1] >= len(array):
         raise ValueError(
-            f"the rows of a trajectory are ascending numbers from 0 to {len(array) - 1}; take a splitter of blocks, "
-            "such as BlockFold, or KFold without shuffling"
+            f"rows of a trajectory must be ascending indices from 0 to {len(array) - 1}. Use a splitter of blocks, "
+            "such as BlockFold, or KFold without shuffling."
         )
     starts = [0, *(np.flatnonzero(steps > 1) + 1).tolist(), len(numbers)]
     return [array[int(numbers[a]) : int(numbers[b - 1]) + 1] for a, b in pairwise(starts)]
@@ -150,9 +225,18 @@ def pieces(x: Any, rows: Any) -> list[Any]:
 
 @final
 class Trajectory(list[Any]):
-    """One trajectory, or its weights, that scikit-learn may cut: a set of its rows is a list of contiguous pieces.
+    """Trajectory, or its weights, whose subsets of rows are lists of contiguous pieces, for scikit-learn.
 
-    It is itself a list of one trajectory, x, as `fit` and `score` take it; x is as in `blocks`.
+    It is a list of one trajectory, as accepted by `fit` and `score`.
+
+    Parameters
+    ----------
+    x : array-like, str or path
+        As in `blocks`.
+
+    See Also
+    --------
+    BlockFold : Splitter that holds out blocks.
 
     Examples
     --------
@@ -169,7 +253,7 @@ class Trajectory(list[Any]):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of x."""
+        """Shape of x."""
         return tuple(int(n) for n in _sliceable(self[0]).shape)
 
     def __getitem__(self, rows: Any) -> Any:
@@ -180,10 +264,21 @@ class Trajectory(list[Any]):
 
 @final
 class Views(tuple[Any, ...]):
-    """The views (x, y, ...) of one sample, that scikit-learn may cut: a set of rows is the tuple of these rows of each.
+    """Views (x, y, ...) of one sample, whose subsets of rows are tuples, for scikit-learn.
 
-    Each view is an array of any kind; parts of zarr arrays are dask arrays. Raises ValueError for views with different
-    numbers of rows.
+    Parameters
+    ----------
+    views : sequence of array-like
+        Arrays of any kind with the same number of rows; subsets of zarr arrays are dask arrays.
+
+    Raises
+    ------
+    ValueError
+        If the numbers of rows differ.
+
+    See Also
+    --------
+    Trajectory : One trajectory.
 
     Examples
     --------
@@ -194,16 +289,16 @@ class Views(tuple[Any, ...]):
     """
 
     def __new__(cls, views: Iterable[Any]) -> Views:
-        """The views, checked."""
+        """Return the views after a check of their numbers of rows."""
         found = super().__new__(cls, (_sliceable(view) for view in views))
         rows = {f"view {i}": _rows_of(view) for i, view in enumerate(found)}
         if len(set(rows.values())) != 1:
-            raise ValueError(f"views that are cut together have one number of rows; they have {rows}")
+            raise ValueError(f"views must have the same number of rows, got {rows}.")
         return found
 
     @property
     def shape(self) -> tuple[int]:
-        """The number of rows."""
+        """Number of rows."""
         return (len(self[0]),)
 
     def __getitem__(self, rows: Any) -> Any:
@@ -213,13 +308,13 @@ class Views(tuple[Any, ...]):
 
 
 def _chosen(key: Any) -> Any:
-    """Row numbers as scikit-learn gives them: alone, or as (rows, ...)."""
+    """Return row indices that scikit-learn passes alone or as (rows, ...)."""
     rows = key[0] if isinstance(key, tuple) else key
     return np.asarray(rows)
 
 
 def _sliceable(x: Any) -> Any:
-    """An array whose slices and sets of rows are of its kind; dask for a zarr array, whose slices are read at once."""
+    """Return an array whose slices and subsets are of its kind; a dask array for a zarr array."""
     if isinstance(x, (str, os.PathLike, zarr.Array)):
         array = x if isinstance(x, zarr.Array) else open_zarr(x)
         return da.from_array(array, chunks=(array.chunks[0], *array.shape[1:]))
@@ -232,8 +327,8 @@ def _rows_of(x: Any) -> int:
 
 
 def _borders(n: int, number: int, what: str) -> list[tuple[int, int]]:
-    """The first row of each of `number` blocks of n rows, and the row after its last."""
+    """Return the first row of each of `number` blocks of n rows, and the row after its last."""
     if number > n:
-        raise ValueError(f"{what}={number} blocks need as many rows at least, and X has {n}")
+        raise ValueError(f"{what} must be at most the number of rows, {n}, got {number}.")
     cuts = np.cumsum([0, *(n // number + (i < n % number) for i in range(number))]).tolist()
     return list(pairwise(cuts))

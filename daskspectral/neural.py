@@ -1,13 +1,13 @@
-"""Networks as bases: losses over the traced forms of an operator, and the training by them (extra `neural`).
+"""Training of networks as bases, by losses from the forms of an operator (extra `neural`).
 
-A form is data: bases contract it in numpy, `forms.differentiable` differentiates it in JAX. By its Gram matrix G and
-its energy E the loss of k functions f_j is equation (18) of Cabannes and Bach (2024),
+Bases contract forms in numpy, `forms.differentiable` differentiates them in JAX. With the Gram matrix G and the energy
+E, the loss of k functions f_j is equation (18) of Cabannes and Bach (2024),
 
     2 sum_j E(f_j, f_j) / mu_j + |G - 1|^2,
 
-least for f_i = sqrt(1 - l_i / mu_i)+ e_i with the eigenfunctions e_i: what lies above mu vanishes, and for equal mu
-the functions come rotated. Of operators between two spaces it is -2 tr E[f L g^T] + tr E[f f^T] E[g g^T]. A trained
-network is frozen, measured over all rows and solved as any basis is: both defects are gone.
+minimized by f_i = sqrt(1 - l_i / mu_i)+ e_i with the eigenfunctions e_i: functions above mu vanish, and for equal mu
+they are rotated. For operators between two spaces it is -2 tr E[f L g^T] + tr E[f f^T] E[g g^T]. A trained network is
+fixed; its forms are summed over all rows and solved as for any basis, which corrects shrinkage and rotation.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ from daskspectral.operators import Operator
 
 
 def orthogonality(first: Values, second: Values) -> Values:
-    """R of equation (17) from two Gram matrices (k, k): the inner product of what both differ from 1 by."""
+    """Return R of equation (17), the inner product of G - 1 for two Gram matrices (k, k)."""
     eye = jax().numpy.eye(len(first), dtype=first.dtype)
     return ((first - eye) * (second - eye)).sum()
 
 
 @dataclass(frozen=True, eq=False)
 class Loss:
-    """The loss of functions for the forms of an operator: (18), or the low-rank loss for two sides.
+    """Loss of functions for the forms of an operator: (18), or the low-rank loss between two spaces.
 
-    With `center` the means of the functions of each side are subtracted. Calls accept the functions, k left ones and as
-    many right ones, and the `fields` of a batch of an even number of rows; `weights` (c,) have the mean 1.
+    With `center`, the means of the functions of each space are subtracted. Calls accept k trial and k test functions,
+    and the `fields` of a batch with an even number of rows; `weights` (c,) have the mean 1.
     """
 
     operator: Operator
@@ -55,26 +55,26 @@ class Loss:
 
     @classmethod
     def of(cls, operator: Operator) -> Loss:
-        """Return the loss of an operator, or of the one by which its solutions are compared.
+        """Return the loss of an operator, or of its validation operator.
 
-        Raises ValueError if it has neither: it is not symmetric, and no operator between two spaces.
+        Raises ValueError if the operator is neither symmetric nor between two spaces.
         """
         if operator.validation_operator is None:
             raise ValueError(
-                f"no loss is known for {operator.name}, which is neither symmetric nor an operator between two "
-                "spaces: train a NeuralBasis on one that is, and give its basis_ as basis"
+                f"training requires an operator that is symmetric or between two spaces, got {operator.name}. Train a "
+                "NeuralBasis for another operator, and pass its basis_ as basis."
             )
         return cls(operator.validation_operator, operator.center)
 
     @property
     def two_sided(self) -> bool:
-        """Whether it is the low-rank loss."""
+        """True for the low-rank loss."""
         return self.operator.solver.sides[0] == "left"
 
     def __call__(
         self, left: Function, right: Function, fields: Fields, mu: Values = 1.0, weights: Weights = None
     ) -> Values:
-        """Return the loss on a batch; `mu` is one number, or k of them."""
+        """Return the loss on a batch; `mu` is one number or k numbers."""
         if self.two_sided:
             form, grams, right_grams = self._two_sided(left, right, fields, weights)
             return (grams * right_grams[::-1]).sum() / 2 - form.trace(axis1=1, axis2=2).sum()
@@ -83,7 +83,7 @@ class Loss:
         return 2 * (self.operator.solver.signed(energy) / mu).sum() + orthogonality(*grams)
 
     def _two_sided(self, left: Function, right: Function, fields: Fields, weights: Weights) -> tuple[Values, ...]:
-        """Return the form and both Gram matrices of functions, less their means with `center`, (2, k, k)."""
+        """Return the form and both Gram matrices of functions, centered if requested, (2, k, k)."""
         of, means, sides = self.operator.forms, self.operator.functionals, (left, right)
         pairs = {"form": (0, 1), "gram": (0, 0), "right_gram": (1, 1)}
         found = {
@@ -107,14 +107,14 @@ class Loss:
 Array = NDArray[Any]
 Rows = Mapping[str, Array]
 logger = logging.getLogger("daskspectral")
-ABOVE = 2.0  # mu over the last value that is wanted
-SHOWN = 8  # values that are told
-FAR = 10.0  # times the first loss: beyond it the training has left every minimum
-EPOCHS = 2  # times that rows in memory are used before others are drawn
+ABOVE = 2.0  # mu relative to the last requested value
+SHOWN = 8  # values in log messages
+FAR = 10.0  # largest loss relative to the first: beyond it the training diverges
+EPOCHS = 2  # epochs of rows in memory before others are drawn
 
 
 def optax() -> Any:
-    """The package. Raises ImportError with the way to install it."""
+    """Return the package. Raises ImportError with installation instructions."""
     jax()
     try:
         import optax as package
@@ -125,10 +125,10 @@ def optax() -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Networks:
-    """The networks of both sides: `left`, and `right` where the right functions are of other variables.
+    """Networks of both spaces: `left`, and `right` if the test functions have other variables.
 
-    Of one network for both sides of an operator between two spaces (`halved`), the first half of the outputs are left
-    functions and the others right ones; its hidden layers serve both.
+    A `halved` network serves both spaces: the first half of the outputs are trial functions, the others test functions,
+    with the same hidden layers.
     """
 
     left: NetworkBasis
@@ -137,16 +137,16 @@ class Networks:
 
     @property
     def parameters(self) -> Any:
-        """What is trained."""
+        """Trained parameters."""
         return [basis.variables for basis in (self.left, self.right) if basis is not None]
 
     def with_parameters(self, parameters: Any) -> Networks:
-        """The same networks at other parameters."""
+        """Return the networks with other parameters."""
         right = None if self.right is None else self.right.with_variables(parameters[1])
         return replace(self, left=self.left.with_variables(parameters[0]), right=right)
 
     def functions(self, parameters: Any) -> tuple[Function, Function]:
-        """The left and the right functions at some parameters."""
+        """Return the trial and the test functions for some parameters."""
 
         def left(x: Any) -> Any:
             return self.left.apply(parameters[0], x)
@@ -166,11 +166,11 @@ def _halves(outputs: Any) -> tuple[Any, Any]:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """A training after some steps: parameters and the optimiser's state, the best networks so far and their values."""
+    """State of a training: parameters, optimizer, and the best networks so far with their values."""
 
     step: int
     parameters: list[Array]
-    optimiser: list[Array]
+    optimizer: list[Array]
     best: list[Array]
     values: Array
     mu: Array
@@ -179,14 +179,12 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Trainer:
-    """A training of `networks` by a `loss` for `outputs` functions, the same bits for the same `seed` and processor.
+    """Training of `networks` by a `loss` for `outputs` functions, reproducible for the same `seed` and processor.
 
-    The `recipe` has the options of the training.
-
-    `draw` gives the rows of round 0, 1, ...: fields (m, ...) with `weight` (m,) where rows have weights. `judge` gives
-    the held-out values of networks: ascending ones of a symmetric form, singular ones else. `origins` are those of the
-    networks, by view. Every check is told to `watch` with the state after it, from which a training goes on to the same
-    bits.
+    The `recipe` has the options. `draw` returns the rows of round 0, 1, ...: fields (m, ...), and `weight` (m,) for
+    weighted rows. `judge` returns held-out values of networks: ascending ones of a symmetric form, otherwise singular
+    values. `origins` are those of the networks, by view. `watch` is called at every check with the state, from which a
+    training resumes with identical results.
     """
 
     networks: Networks
@@ -201,48 +199,48 @@ class Trainer:
     tell: Callable[[int, float], None] = field(default=lambda step, loss: None)
 
     def run(self, state: State | None = None) -> Networks:
-        """Return the best networks of the training, from a `state`. Raises ValueError for an unsuitable mu."""
-        numpy, own = jax().numpy, self.recipe
-        if own.mu is not None and self.loss.two_sided:
-            raise ValueError("mu is of the loss of symmetric operators; the low-rank loss of two sides has none")
-        if np.ndim(own.mu) and len(own.mu) != self.outputs:
-            raise ValueError(f"mu has {len(own.mu)} values, and {self.outputs} outputs are trained")
-        optimiser = optax().adam(optax().cosine_decay_schedule(own.rate, own.steps))
+        """Return the best networks of the training, from a `state`. Raises ValueError for an invalid mu."""
+        numpy, recipe = jax().numpy, self.recipe
+        if recipe.mu is not None and self.loss.two_sided:
+            raise ValueError("mu requires a symmetric operator; the low-rank loss has no mu.")
+        if np.ndim(recipe.mu) and len(recipe.mu) != self.outputs:
+            raise ValueError(f"mu must be a number or {self.outputs} values, one per output, got {len(recipe.mu)}.")
+        optimizer = optax().adam(optax().cosine_decay_schedule(recipe.rate, recipe.steps))
         if state is None:
             values = self.judge(self.networks)
             leaves = [v.astype(np.float32) for v in _leaves(self.networks.parameters)]
-            moments = _leaves(optimiser.init(_tree(self.networks.parameters, leaves)))
+            moments = _leaves(optimizer.init(_tree(self.networks.parameters, leaves)))
             state = State(0, leaves, moments, leaves, values, self._mu(values, None))
         parameters = _tree(self.networks.parameters, [numpy.asarray(v, "float32") for v in state.parameters])
-        moving = _tree(optimiser.init(parameters), [numpy.asarray(v) for v in state.optimiser])
-        step = self._step(optimiser)
-        every = max(1, math.ceil(own.steps / own.checks))
+        moving = _tree(optimizer.init(parameters), [numpy.asarray(v) for v in state.optimizer])
+        step = self._step(optimizer)
+        every = max(1, math.ceil(recipe.steps / recipe.checks))
         pool, current = self._pool(0), 0
-        length = max(1, EPOCHS * len(pool["x"]) // own.batch)
+        length = max(1, EPOCHS * len(pool["x"]) // recipe.batch)
         losses, recent = list(state.losses), []
-        for number in range(state.step, own.steps):
+        for number in range(state.step, recipe.steps):
             if number // length != current:
                 pool, current = self._pool(number // length), number // length
             rng = np.random.default_rng([self.seed, 1, number])
-            chosen = rng.integers(0, len(pool["x"]), own.batch - own.batch % 2)
+            chosen = rng.integers(0, len(pool["x"]), recipe.batch - recipe.batch % 2)
             batch = {name: values[chosen] for name, values in pool.items()}
             parameters, moving, found = step(parameters, moving, batch, numpy.asarray(state.mu, "float32"))
             recent.append(found)
             if not number:
                 losses.append(float(found))
-            if (number + 1) % every and number + 1 < own.steps:
+            if (number + 1) % every and number + 1 < recipe.steps:
                 continue
             losses.append(float(np.mean([float(value) for value in recent])))
             recent = []
             self.tell(number + 1, losses[-1])
             state = self._checked(state, number + 1, parameters, moving, losses)
             self.watch(state)
-            if state.step == own.steps:
+            if state.step == recipe.steps:
                 break
         if len(losses) > 1 and math.isfinite(losses[-1]) and not self._sane(losses):
             warn_user(
-                f"the loss of the network grew from {losses[0]:.3g} to {losses[-1]:.3g} in the course of the training, "
-                "and the best functions before are taken: lower the learning rate (rate)",
+                f"the loss of the network grew from {losses[0]:.3g} to {losses[-1]:.3g} during training, and earlier "
+                "functions are used: lower the learning rate (rate)",
                 FitWarning,
             )
         return self._at(state.best)
@@ -251,7 +249,7 @@ class Trainer:
         return self.networks.with_parameters(_tree(self.networks.parameters, leaves))
 
     def _pool(self, number: int) -> dict[str, Array]:
-        """The rows of a round that count, in single precision: points from their origin, weights with the mean 1."""
+        """Return the rows of a round with positive weight, in float32; points are centered, weights have mean 1."""
         pool = dict(self.draw(number))
         if "weight" in pool:
             counted = np.flatnonzero(pool["weight"] > 0)
@@ -260,7 +258,7 @@ class Trainer:
         pool |= {view: pool[view] - origin for view, origin in self.origins.items()}
         return {name: np.asarray(values, dtype=np.float32) for name, values in pool.items()}
 
-    def _step(self, optimiser: Any) -> Any:
+    def _step(self, optimizer: Any) -> Any:
         package, update = jax(), optax().apply_updates
 
         def loss(parameters: Any, batch: Any, mu: Any) -> Any:
@@ -271,19 +269,19 @@ class Trainer:
 
         def step(parameters: Any, moving: Any, batch: Any, mu: Any) -> Any:
             value, slopes = package.value_and_grad(loss)(parameters, batch, mu)
-            updates, moving = optimiser.update(slopes, moving)
+            updates, moving = optimizer.update(slopes, moving)
             return update(parameters, updates), moving, value
 
         return package.jit(step)
 
     def _checked(self, state: State, number: int, parameters: Any, moving: Any, losses: list[float]) -> State:
-        """The state after some steps, with these networks as the best ones where they are."""
+        """Return the state after some steps; the networks become the best ones if they are better."""
         arrays = _leaves(parameters)
-        state = replace(state, step=number, parameters=arrays, optimiser=_leaves(moving), losses=tuple(losses))
+        state = replace(state, step=number, parameters=arrays, optimizer=_leaves(moving), losses=tuple(losses))
         if not all(np.isfinite(v).all() for v in arrays):
             warn_user(
-                f"the training of the network diverged before step {number}: the best network before is taken. Lower "
-                "the learning rate",
+                f"the training of the network diverged before step {number}, and an earlier network is used: lower the "
+                "learning rate (rate)",
                 FitWarning,
             )
             return replace(state, step=self.recipe.steps)
@@ -300,7 +298,7 @@ class Trainer:
         return replace(state, best=arrays, values=values) if better else state
 
     def _sane(self, losses: list[float]) -> bool:
-        """Whether the loss is of the size that it had; beyond it functions may be steps, which cost nothing."""
+        """Return whether the loss has not grown too far; beyond it, functions may be steps of zero energy."""
         return losses[-1] < FAR * max(losses[0], self.outputs)
 
     def _improves(self, values: Array, before: Array) -> bool:
@@ -312,10 +310,10 @@ class Trainer:
         return scores[1] > scores[0]
 
     def _mu(self, values: Array, before: Array | None) -> Array:
-        """mu of the next steps: the given one, or a multiple of the last value that rows held out tell."""
-        own = self.recipe.mu
-        if own is not None or self.loss.two_sided:
-            return np.asarray(1.0 if own is None else own)
+        """Return mu of the next steps: the recipe's, or a multiple of the last held-out value."""
+        mu = self.recipe.mu
+        if mu is not None or self.loss.two_sided:
+            return np.asarray(1.0 if mu is None else mu)
         wanted = values[: self.outputs]
         found = wanted[np.isfinite(wanted) & (wanted > 0)]
         if not len(found):
@@ -324,10 +322,10 @@ class Trainer:
 
 
 def _leaves(tree: Any) -> list[Array]:
-    """The arrays of a tree, on the host."""
+    """Return the arrays of a tree, on the host."""
     return [np.asarray(v) for v in jax().tree_util.tree_leaves(tree)]
 
 
 def _tree(like: Any, leaves: list[Any]) -> Any:
-    """A tree of these arrays."""
+    """Return a tree of these arrays."""
     return jax().tree_util.tree_unflatten(jax().tree_util.tree_structure(like), leaves)

