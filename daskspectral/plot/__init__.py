@@ -1,19 +1,19 @@
-"""Pictures in matplotlib (extra `plot`), good enough to print: `dsp.plot`.
+"""Pictures in matplotlib (extra `plot`), ready for print: `dsp.plot`.
 
 ==================================================  ================================================================
-`spectrum(est)`                                     values with 95 % intervals, held-out values and trust
+`spectrum(est)`                                     values with 95 % intervals, validation values, reliability
 `eigenfunction(est, X, 1)`, `eigenfunctions`        one function with axes, units and color bar; many, side by side
 `eof(model, 1)`, `scree(model)`                     the map of a mode; shares of modes, North's bars, red noise
 `embedding(est, X)`, `embedding(F, color=)`         clusters or coordinates of rows, colored by any variable
 `free_energy(model, X)`                             free energy of trajectories over two columns, in equilibrium
 `timescales(model)`                                 implied timescales of transfer operators against the lag
-`chapman_kolmogorov(model)`                         what one lag predicts for longer ones, and what is measured there
+`chapman_kolmogorov(model)`                         predictions from one lag for longer ones, and estimates there
 `choice(est)`                                       the scores of the automatic choice by scale
 `level_lines(axes, x, y, values)`, `mollweide()`    filled level lines of any values; points of a map of the sphere
-`panels(titles)`, `save_figure(figure, path)`       a figure of panels; a file that appears whole or not at all
+`panels(titles)`, `save_figure(figure, path)`       a figure of panels; a picture file, atomic
 ==================================================  ================================================================
 
-Each that draws one picture takes `ax=`, axes to draw into, and returns the axes; `figure_of(axes)` is their figure.
+Functions that draw one picture have the argument `ax` and return the axes; `figure_of(axes)` returns their figure.
 
 >>> import numpy as np
 >>> import daskspectral as dsp

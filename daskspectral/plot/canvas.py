@@ -1,4 +1,4 @@
-"""How functions are drawn over rows: a line for one column, else the rows in two columns, colored by the values."""
+"""Drawing of functions over rows: a line for one column, else the rows in two columns, colored by the values."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ class Canvas:
 
     @cached_property
     def values(self) -> Array:
-        """The values (m, k) at the points."""
+        """Values (m, k) at the points."""
         return self.evaluate(self.points)
 
     @property
     def what(self) -> str:
-        """How a function is drawn, in words."""
+        """Description of the picture in words."""
         if self.points.shape[1] == 1:
             return "its values against the column, over a histogram of the rows"
-        return "the rows in the two columns that tell most of it, colored by its values"
+        return "the rows in the two most informative columns, colored by its values"
 
     @cached_property
     def places(self) -> tuple[Array, Sequence[str]]:
-        """Coordinates (m, c) with their names: the columns, or degrees for points of the unit sphere in R^3."""
+        """Coordinates (m, c) and their names: columns, or degrees for points of the unit sphere in R^3."""
         x = self.points
         if x.shape[1] != 3 or np.abs(np.linalg.norm(x, axis=1) - 1).max() > ON_SPHERE:
             return x, self.names
@@ -55,17 +55,17 @@ class Canvas:
 
     @property
     def shape(self) -> float | None:
-        """Height over width of a picture to scale; None unless there are two columns of like lengths."""
+        """Height over width of a picture to scale; None unless there are two columns of similar lengths."""
         spans = np.ptp(np.quantile(self.places[0], [0.005, 0.995], axis=0), axis=0)
         to_scale = len(spans) == 2 and 0 < spans.max() <= 4 * spans.min()
         return float(spans[1] / spans[0]) if to_scale else None
 
     def largest(self, components: Sequence[int]) -> float:
-        """Return the end of a scale of colors for these functions, at least 1, so that a constant is not extreme."""
+        """Return the limit of colors for these functions, at least 1, so that a constant is not extreme."""
         return max(1.0, float(np.quantile(np.abs(self.values[:, list(components)]), 0.95)))
 
     def draw(self, axes: Axes, i: int, low: float, high: float, cmap: str = "coolwarm") -> Any:
-        """Draw function i, in colors between two values; return what a color bar describes, None for a line."""
+        """Draw function i with these color limits; return the artist for a color bar, None for a line."""
         if self.points.shape[1] == 1:
             self._draw_line(axes, i)
             return None
@@ -108,9 +108,35 @@ def telling(points: Array, values: Array) -> tuple[int, int]:
 
 
 def level_lines(axes: Axes, x: Array, y: Array, values: Array, *, largest: float | None = None) -> Any:
-    """Draw filled level lines of values (len(y), len(x)), in colors symmetric about 0 up to `largest`.
+    """Draw filled level lines in colors symmetric about 0; NaN is blank.
 
-    x and y may be 2-d too; NaN is left blank. Returns matplotlib's contours, which a color bar describes.
+    Parameters
+    ----------
+    axes : Axes
+        Axes to draw into.
+    x, y : ndarray
+        Coordinates, of shape (n_x,) and (n_y,), or both (n_y, n_x).
+    values : ndarray of shape (n_y, n_x)
+        Values.
+    largest : float, optional
+        Limit of the colors; by default the largest absolute value.
+
+    Returns
+    -------
+    QuadContourSet
+        The filled contours, for a color bar.
+
+    See Also
+    --------
+    mollweide : Points for a map of the sphere.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> figure, (axes,) = dsp.plot.panels(["x y"])
+    >>> x = np.linspace(-1, 1, 20)
+    >>> filled = dsp.plot.level_lines(axes, x, x, np.outer(x, x))
     """
     levels = np.linspace(-1.02, 1.02, 10) * ((np.nanmax(np.abs(values)) if largest is None else largest) or 1.0)
     filled = axes.contourf(x, y, values, levels=levels, cmap="RdBu_r", extend="both")
@@ -120,7 +146,29 @@ def level_lines(axes: Axes, x: Array, y: Array, values: Array, *, largest: float
 
 
 def mollweide(size: int = 240) -> tuple[Array, Array, Array]:
-    """Return points (r, c, 3) of the unit sphere with their coordinates x and y (r, c) in the Mollweide projection."""
+    """Return points of the unit sphere and their coordinates in the Mollweide projection.
+
+    Parameters
+    ----------
+    size : int, default=240
+        Number of columns c; there are r = c / 2 rows.
+
+    Returns
+    -------
+    tuple of ndarray
+        Points of shape (r, c, 3), and coordinates x and y of shape (r, c).
+
+    See Also
+    --------
+    level_lines : Draw values at the points.
+
+    Examples
+    --------
+    >>> import daskspectral as dsp
+    >>> points, x, y = dsp.plot.mollweide(8)
+    >>> points.shape, x.shape
+    ((4, 8, 3), (4, 8))
+    """
     longitude, angle = np.meshgrid(np.linspace(-np.pi, np.pi, size), np.linspace(-np.pi / 2, np.pi / 2, size // 2))
     height = np.clip((2 * angle + np.sin(2 * angle)) / np.pi, -1, 1)  # the sine of the latitude
     radius = np.sqrt(1 - height**2)

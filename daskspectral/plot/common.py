@@ -1,4 +1,4 @@
-"""What pictures share: requirements of an estimator, labels, colors, axes, and files that are written whole."""
+"""Common parts of pictures: checks of an estimator, labels, colors, axes, and atomic files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def require_matplotlib() -> None:
 
 
 def check_fitted(estimator: Any, kinds: Any = SpectralEstimator) -> None:
-    """Raise TypeError for estimators of other kinds, sklearn's NotFittedError before `fit`, ImportError as above."""
+    """Raise TypeError for other estimators, NotFittedError before `fit`, ImportError without matplotlib."""
     require_matplotlib()
     if not isinstance(estimator, kinds):
         wanted = getattr(kinds, "__name__", kinds)
@@ -51,33 +51,33 @@ def check_fitted(estimator: Any, kinds: Any = SpectralEstimator) -> None:
 
 
 def has_right_view(estimator: Any) -> bool:
-    """Whether the right functions are of other variables than the left ones, as of Cross."""
+    """Return whether the right functions have other variables than the left ones, as for Cross."""
     return is_singular(estimator) and estimator.moments_.operator.own_right_basis
 
 
 def is_singular(estimator: Any) -> bool:
-    """Whether the estimator has singular values."""
+    """Return whether the estimator has singular values."""
     return isinstance(estimator, SpectralEstimator) and estimator.solver_.sides[0] == "left"
 
 
 def values_of(estimator: Any) -> NDArray[np.inexact[Any]]:
-    """The eigenvalues, or the singular values."""
+    """Return the eigenvalues or singular values."""
     embedded = isinstance(estimator, Embedding)
     return np.asarray(estimator.spectrum_ if embedded else getattr(estimator, Attributes(estimator.solver_).values))
 
 
 def vanishing(values: NDArray[np.inexact[Any]]) -> NDArray[np.bool_]:
-    """Which values are 0 beside the largest."""
+    """Return which values are 0 relative to the largest."""
     return np.asarray(np.abs(values) <= 1e-9 * np.abs(values).max(initial=0.0))
 
 
 def still(values: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
-    """Which functions, by values (m, k), are constant, or what a basis without the constant makes of it."""
+    """Return which functions, by values (m, k), are constant, or the best constant of the basis."""
     return np.asarray(values.std(axis=0) <= 0.1 * np.sqrt(np.mean(values**2, axis=0)))
 
 
 def value_label(estimator: Any, i: int) -> str:
-    """A function by its value, such as "λ₁ = 0.21", with its timescale or "constant"; of a field "EOF 1 (19.0 %)"."""
+    """Return the title of a function, such as "λ₁ = 0.21" with its timescale, or "EOF 1 (19.0 %)"."""
     if isinstance(estimator, FieldEstimator):
         return f"{type(estimator).__name__} {i + 1} ({estimator.mode_label(i)})"
     values = values_of(estimator)
@@ -96,7 +96,7 @@ def with_unit(name: Any, attrs: Mapping[Any, Any]) -> str:
 
 
 def shown(name: str) -> str:
-    """Return a name from the data as it is drawn: printable, no formula, and no longer than an axis."""
+    """Return a name from the data for a label: printable, not a formula, and shorter than an axis."""
     text = "".join(character if character.isprintable() else " " for character in name)
     return (text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}\N{HORIZONTAL ELLIPSIS}").replace("$", r"\$")
 
@@ -117,7 +117,29 @@ def axes_of(ax: Axes | None, size: tuple[float, float] = (4.8, 3.4), projection:
 
 
 def figure_of(axes: Axes) -> Figure:
-    """Return the figure of the axes."""
+    """Return the figure of axes.
+
+    Parameters
+    ----------
+    axes : Axes
+        The axes.
+
+    Returns
+    -------
+    Figure
+        The figure.
+
+    See Also
+    --------
+    save_figure : Save a figure.
+
+    Examples
+    --------
+    >>> import daskspectral as dsp
+    >>> figure, axes = dsp.plot.panels(["a"])
+    >>> dsp.plot.figure_of(axes[0]) is figure
+    True
+    """
     figure = axes.get_figure(root=True)
     assert figure is not None
     return figure
@@ -145,10 +167,36 @@ def save_figure(
     dpi: float = 150,
     storage_options: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write a figure in the format that the path's ending names, .png, .pdf or .svg; it appears whole or not at all.
+    """Save a figure as .png, .pdf or .svg, atomically.
 
-    `storage_options` are fsspec's for a URL (see `daskspectral.save`). Raises ValueError or OSError, as
-    `refuse_picture` does, for a path where it cannot be written.
+    Parameters
+    ----------
+    figure : Figure
+        The figure.
+    path : str or path
+        Path or URL, whose ending is the format.
+    overwrite : bool, default=False
+        Replace an existing file.
+    dpi : float, default=150
+        Dots per inch.
+    storage_options : mapping, optional
+        Options of fsspec for a URL.
+
+    Raises
+    ------
+    ValueError or OSError
+        As `refuse_picture`.
+
+    See Also
+    --------
+    refuse_picture : Check the path before a long fit.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import daskspectral as dsp
+    >>> figure, axes = dsp.plot.panels(["a"])
+    >>> dsp.plot.save_figure(figure, os.path.join(tempfile.mkdtemp(), "a.png"))
     """
     drawn = io.BytesIO()
     with using(storage_options):
@@ -158,20 +206,43 @@ def save_figure(
 
 
 def refuse_picture(path: Location, overwrite: bool) -> None:
-    """Raise an error for a picture that could not be written, before the work is done that it would show.
+    """Raise an error if a picture cannot be written, before a long fit.
 
-    Raises ImportError without matplotlib, ValueError for an ending other than .png, .pdf and .svg, FileExistsError for
-    a path that exists (with `overwrite`: and is not a file), and another OSError for a directory or bucket that is
-    missing or cannot be written.
+    Parameters
+    ----------
+    path : str or path
+        Path or URL with the ending .png, .pdf or .svg.
+    overwrite : bool
+        Whether an existing file may be replaced.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    ValueError
+        If the ending is another one.
+    FileExistsError
+        If the path exists (with `overwrite`: and is not a file).
+    OSError
+        If the folder or bucket is missing or not writable.
+
+    See Also
+    --------
+    save_figure : Save a figure.
+
+    Examples
+    --------
+    >>> import daskspectral as dsp
+    >>> dsp.plot.refuse_picture("picture.png", overwrite=True)
     """
     require_matplotlib()
     refuse_file(path, SUFFIXES, overwrite, what="a picture")
 
 
 def refuse_file(path: Location, endings: Sequence[str], overwrite: bool, *, what: str) -> None:
-    """Raise an error for a file that could not be written, as `refuse_picture` does; `what` is "a report", say."""
+    """Raise an error for a file that cannot be written, as `refuse_picture`; `what` is a noun such as "a report"."""
     if _suffix(path) not in endings:
-        raise ValueError(f"{what}'s name must end in {', '.join(endings)}; it is {os.fspath(path)!r}")
+        raise ValueError(f"{what}'s name must end in {', '.join(endings)}, got {os.fspath(path)!r}")
     target, url = local_path(path), os.fspath(path)
     parent, _, name = str(target or url).rpartition("/")
     folder = Folder(parent or "/")

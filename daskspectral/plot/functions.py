@@ -1,4 +1,4 @@
-"""Pictures over the data: eigenfunctions by the number of columns, embeddings, and maps."""
+"""Pictures over the data: eigenfunctions, embeddings and maps."""
 
 from __future__ import annotations
 
@@ -62,25 +62,57 @@ def eigenfunction(
 ) -> Axes:
     """Draw one eigenfunction over a sample of the rows of X, with axes, units and a color bar.
 
-    It is the first that is not a constant, or the `component` with this number, counted from 0, or of modes of fields
-    (`EOF`, `CCA`, `MCA`) from 1.
+    One column: a line over a histogram of the data. Several columns: the rows in the two most informative columns,
+    colored by the values; points on the unit sphere in R^3 by longitude and latitude. For labeled data whose columns
+    have two dimensions: the map of `eigenfunctions`. Of complex functions the real part is drawn.
 
-    One column: a line over a histogram of the data. Otherwise the sample in the two columns that tell most of the
-    function, colored by its values; points on the unit sphere in R^3 by longitude and latitude. Of complex functions
-    the real part is drawn, of singular ones the left one, or with `right` the right one of `Cross`, over rows of the
-    second view.
+    Parameters
+    ----------
+    estimator : fitted estimator
+        A fitted spectral decomposition, or another estimator with functions.
+    X : array-like, path or Rows, optional
+        Rows of the data; by default the landmarks.
+    component : int, optional
+        Number of the function, counted from 0, for `EOF`, `CCA` and `MCA` from 1; by default the first that is not
+        constant.
+    right : bool, default=False
+        Draw the right singular function of `Cross`, over rows of the second view.
+    ax : Axes, optional
+        Axes to draw into; by default of a new figure.
 
-    Of labelled data whose columns have two dimensions it is the map that `eigenfunctions` draws.
+    Returns
+    -------
+    Axes
+        The axes.
 
-    Without X the landmarks stand for the data. The axes have the names and units of
-    the columns where the data had them. Raises ImportError without matplotlib, TypeError for other estimators,
-    ValueError for X with other columns than at the fit or without a valid row, for a component that there is not,
-    without X where the model knows no places, and for right functions of another operator.
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    TypeError
+        If `estimator` is not an estimator that the picture shows.
+    ValueError
+        If X has other columns than the data of the fit or no valid row, is required for the basis, or if there is
+        no such function.
+
+    See Also
+    --------
+    eigenfunctions : Several functions in one figure.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> x = np.random.default_rng(0).uniform(0, np.pi, (2000, 1))
+    >>> basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 30)
+    >>> est = dsp.SpectralDecomposition(basis=basis, n_components=4, random_state=0).fit(x)
+    >>> dsp.plot.eigenfunction(est, x, 1).get_xlabel()
+    'column 0'
     """
     check_fitted(estimator)
     component = checked_component(estimator, component)
     if right and not has_right_view(estimator):
-        raise ValueError(f"right functions of other variables are those of Cross; the model is {estimator}")
+        raise ValueError(f"right=True requires a model of Cross, got {estimator}")
     if maps := maps_of(estimator, X, [component], right):
         axes = draw_field(maps[0], ax, lines=component < modes_above_noise(estimator))
         axes.set_title(value_label(estimator, component))
@@ -97,26 +129,49 @@ def eigenfunction(
 
 
 def eigenfunctions(estimator: SpectralEstimator, X: Any, *, count: int = 16) -> Figure:
-    """Draw the first `count` eigenfunctions of a fitted estimator over a sample of the rows of X, a panel for each.
+    """Draw the first `count` eigenfunctions over a sample of the rows of X, one panel each.
 
-    Where the operator has singular values, they are its left singular functions; of complex ones the real part is
-    drawn.
-
-    One column: lines over a histogram of the data. Otherwise the sample in the two columns that tell most of each
-    function, colored by its values; points on the unit sphere in R^3 by longitude and latitude.
-
-    If columns of labelled data have two dimensions, such as latitude and longitude, maps are drawn: the regression of
-    the field on the function, what the field does where the function rises by 1, in its own units (`to_xarray` has it
-    as `..._pattern`).
-
-    X (n, d) is one array of any kind that `fit` takes; 20 000 of its valid rows at most are drawn at random. The axes
-    are in the units of X, also where the estimator standardizes. Raises ImportError without matplotlib, TypeError for
-    other estimators, ValueError for X with another number of columns than at the fit, or without a valid row.
+    Of singular values the left singular functions are drawn, of complex functions the real part. One column: lines over
+    a histogram of the data. Several columns: the rows in the two most informative columns of each function, colored by
+    the values; points on the unit sphere in R^3 by longitude and latitude. For labeled data whose columns have two
+    dimensions: maps of the regression of the field on the function, in the units of the field.
 
     Parameters
     ----------
-    count : int
-        Number of functions that are drawn.
+    estimator : fitted estimator
+        A fitted spectral decomposition, or another estimator with functions.
+    X : array-like, path or Rows
+        Rows of the data, of which at most 20 000 valid ones are drawn, at random, in the units of X.
+    count : int, default=16
+        Number of functions.
+
+    Returns
+    -------
+    Figure
+        The figure.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    TypeError
+        If `estimator` is not an estimator that the picture shows.
+    ValueError
+        If X has another number of columns than the data of the fit, or no valid row.
+
+    See Also
+    --------
+    eigenfunction : One function.
+    eof : One map of a field.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> x = np.random.default_rng(0).uniform(0, np.pi, (2000, 1))
+    >>> basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 30)
+    >>> est = dsp.SpectralDecomposition(basis=basis, n_components=4, random_state=0).fit(x)
+    >>> figure = dsp.plot.eigenfunctions(est, x, count=3)
     """
     check_fitted(estimator)
     check_integer("count", count)
@@ -152,9 +207,36 @@ def panels(
     aspect: float = 1.0,
     projection: Any = None,
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with a panel for each title, row by row; `width` in inches, `aspect` height over width.
+    """Return a figure with one panel for each title, row by row.
 
-    A `projection` of cartopy makes them maps.
+    Parameters
+    ----------
+    titles : sequence of str
+        Titles of the panels.
+    columns : int, default=4
+        Number of panels in a row.
+    width : float, default=2.2
+        Width of a panel in inches.
+    aspect : float, default=1.0
+        Height of a panel over its width.
+    projection : cartopy.crs.Projection, optional
+        Projection of maps.
+
+    Returns
+    -------
+    (Figure, list of Axes)
+        Figure and axes.
+
+    See Also
+    --------
+    save_figure : Save a figure.
+
+    Examples
+    --------
+    >>> import daskspectral as dsp
+    >>> figure, axes = dsp.plot.panels(["a", "b", "c"])
+    >>> len(axes)
+    3
     """
     require_matplotlib()
     from matplotlib.figure import Figure
@@ -169,9 +251,9 @@ def panels(
 
 
 def checked_component(estimator: SpectralEstimator, component: int | None) -> int:
-    """Return the place of a function, by default of the first that is not a constant.
+    """Return the index of a function, by default of the first that is not constant.
 
-    Raises ValueError for a number that the fit does not have; those of modes of fields begin at 1.
+    Raises ValueError for other numbers than those of the fit; modes of fields are counted from 1.
     """
     count, (name, first) = len(values_of(estimator)), estimator.numbering
     if component is None:
@@ -182,20 +264,48 @@ def checked_component(estimator: SpectralEstimator, component: int | None) -> in
 
 
 def eof(model: FieldEstimator, mode: int = 1, *, right: bool = False, ax: Axes | None = None) -> Axes:
-    """Draw the map of one mode, counted from 1: what the field does where its score rises by one standard deviation.
+    """Draw the map of one mode: the change of the field where its score increases by one standard deviation.
 
-    Level lines are drawn of modes above red noise alone. If cartopy is installed (extra `maps`), maps of longitudes and
-    latitudes have coastlines, where its data can be had. Of `CCA` and `MCA` it is the map of x, or with `right` that of
-    y. Fields along one dimension are lines, and of several variables the first one with dimensions is drawn.
+    Level lines are drawn for modes above red noise. Maps of longitudes and latitudes have coastlines if cartopy is
+    installed (extra `maps`) and its data are available. Fields along one dimension are drawn as lines; of several
+    variables the first with dimensions is drawn.
+
+    Parameters
+    ----------
+    model : EOF, CCA or MCA
+        The fitted model.
+    mode : int
+        Number of the mode, counted from 1.
+    right : bool, default=False
+        Draw the map of y instead of x, for `CCA` and `MCA`.
+    ax : Axes, optional
+        Axes to draw into; by default of a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes.
 
     Raises
     ------
     ImportError
-        Without matplotlib.
+        If matplotlib is not installed.
     TypeError
-        For other estimators.
+        If `model` is not an estimator that the picture shows.
     ValueError
-        For a mode that the fit does not have, and columns without a dimension of their own.
+        If there is no such mode, or if columns have no dimensions.
+
+    See Also
+    --------
+    scree : Shares of modes.
+    eigenfunctions : Several maps.
+
+    Examples
+    --------
+    >>> import daskspectral as dsp
+    >>> rows = dsp.Rows(dsp.datasets.ocean(240), sample_dims="time", anomaly="month", detrend=1, on_invalid="skip")
+    >>> model = dsp.EOF(n_components=2, random_state=0).fit(rows)
+    >>> axes = dsp.plot.eof(model, 1)
     """
     check_fitted(model, FieldEstimator)
     place = checked_component(model, mode)
@@ -221,27 +331,45 @@ def embedding(
     Parameters
     ----------
     model : fitted estimator, or array-like of shape (n_samples, k)
-        `SpectralClustering`: its clusters, in the two columns of X that they differ in most. Other estimators: their
-        functions at the rows. An array or frame: its first two columns that vary.
+        `SpectralClustering`: its clusters, in the two columns of X in which they differ most. Other estimators:
+        their functions at the rows. An array or frame: its first two columns that vary.
     X : array-like, path or Rows, optional
-        Rows at which a model is evaluated, in any container that `fit` accepts; at most 20 000 are drawn, at random. An
-        embedding without X draws the rows of its fit.
+        Rows at which a model is evaluated, in any container that `fit` accepts; at most 20 000 are drawn, at
+        random. An embedding without X draws the rows of its fit.
     color : array-like of shape (n_samples,), optional
-        Text, or up to 15 whole numbers, are classes, with a legend, markers, and colors that differ in lightness; -1
-        is grey. Other numbers have a color bar.
+        Text, or up to 15 whole numbers, are classes, with a legend, markers, and colors that differ in lightness;
+        -1 is gray. Other numbers have a color bar.
     label : str
         Title of the legend or color bar.
     name : str
         Name of the coordinates, if they have none.
     ax : Axes, optional
-        Axes to draw into.
+        Axes to draw into; by default of a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes.
 
     Raises
     ------
     ValueError
-        If shapes do not match, or X is needed.
+        If shapes do not match, or X is required.
     ImportError
-        Without matplotlib.
+        If matplotlib is not installed.
+
+    See Also
+    --------
+    eigenfunctions : Functions, one panel each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> x = np.random.default_rng(0).normal(size=(600, 2)) + np.repeat([[0.0, 0.0], [9.0, 0.0]], 300, axis=0)
+    >>> model = dsp.SpectralClustering(n_clusters=2, random_state=0).fit(x)
+    >>> dsp.plot.embedding(model, x).get_xlabel()
+    'column 0'
     """
     if isinstance(model, Estimator):
         values, names, color, label = _evaluated(model, X, color, label)
@@ -277,18 +405,48 @@ def embedding(
 def free_energy(
     model: Koopman, X: Any, columns: Sequence[int] | None = None, *, bins: int = 50, ax: Axes | None = None
 ) -> Axes:
-    """Draw the free energy -ln p in kT over one or two columns of X, from rows that weigh as in equilibrium.
+    """Draw the free energy -ln p in kT over one or two columns of X, with equilibrium weights.
 
-    The lowest is 0, and places without rows are blank. X is one trajectory or a list of several; 200 000 of its valid
-    rows at most are drawn at random. Raises ImportError without matplotlib, TypeError for other estimators, and
-    ValueError as `Koopman.equilibrium_weights` does.
+    The minimum is 0, and bins without rows are blank.
 
     Parameters
     ----------
+    model : Koopman
+        A fitted reversible model.
+    X : array-like, path, Rows or list of these
+        One trajectory or several, of which at most 200 000 valid rows are drawn, at random.
     columns : sequence of int, optional
-        One or two of the columns that are used, by default the first two.
-    bins : int
+        One or two of the columns that are used; by default the first two.
+    bins : int, default=50
         Number of bins along a column.
+    ax : Axes, optional
+        Axes to draw into; by default of a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    TypeError
+        If `model` is not an estimator that the picture shows.
+    ValueError
+        As `Koopman.equilibrium_weights`.
+
+    See Also
+    --------
+    timescales : Implied timescales.
+
+    Examples
+    --------
+    >>> import daskspectral as dsp
+    >>> x = dsp.datasets.langevin(3000)
+    >>> basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(0.5), 20)
+    >>> model = dsp.Koopman(lag=(5, 10), reversible=True, basis=basis, n_components=2, random_state=0).fit(x)
+    >>> axes = dsp.plot.free_energy(model, x)
     """
     check_fitted(model, Koopman)
     check_integer("bins", bins, 2)
@@ -316,7 +474,7 @@ def free_energy(
 
 
 def _evaluated(model: Any, X: Any, color: Any, label: str) -> tuple[Array, list[str], Any, str]:
-    """Return coordinates of rows by a model, their names, and what colors the rows with its label."""
+    """Return coordinates of rows by a model, their names, and the color variable with its label."""
     check_is_fitted(model)
     if X is None:
         values = getattr(model, "embedding_", None)
@@ -359,7 +517,7 @@ def _of_rows(color: Any, n: int, some: Any) -> Any:
     if color is None:
         return None
     if np.shape(color) != (n,):
-        raise ValueError(f"color has a value for each of the {n} rows; its shape is {np.shape(color)}")
+        raise ValueError(f"color must have shape ({n},), got {np.shape(color)}")
     return np.asarray(color)[some]
 
 
@@ -405,7 +563,7 @@ def _whole_numbers() -> Any:
 
 
 def _varying(values: Array) -> tuple[int, int]:
-    """The first two columns that are not constant, or the first two."""
+    """Return the first two columns that are not constant, or the first two."""
     found = np.flatnonzero(~(np.ptp(values, axis=0) <= 1e-9 * np.abs(values).max(axis=0)))
     return (int(found[0]), int(found[1])) if len(found) > 1 else (0, 1)
 
@@ -414,7 +572,7 @@ def _varying(values: Array) -> tuple[int, int]:
 
 
 def maps_of(estimator: SpectralEstimator, X: Any, components: Sequence[int], right: bool = False) -> list[xr.DataArray]:
-    """Return the regression of a field on each function, in its units; nothing unless columns have two dimensions."""
+    """Return the regression of a field on each function; empty unless columns have two dimensions."""
     found = [field for field in fields_of(estimator, components, right) if field.ndim == 2]
     if found and X is not None and not right:
         View(estimator).source(X)  # refuses other columns
@@ -422,7 +580,7 @@ def maps_of(estimator: SpectralEstimator, X: Any, components: Sequence[int], rig
 
 
 def fields_of(estimator: SpectralEstimator, components: Sequence[int], right: bool = False) -> list[xr.DataArray]:
-    """Return the regression of labeled columns on each function, variable by variable; nothing of other columns."""
+    """Return the regression of labeled columns on each function, by variable; empty for other columns."""
     layout = vars(estimator).get(f"{'right_' * right}layout_")
     if layout is None or not any(variable.dims for variable in layout.variables):
         return []
@@ -444,7 +602,7 @@ def modes_above_noise(estimator: Any) -> int:
 
 
 def draw_series(axes: Axes, x: Array, values: Array, *, label: str) -> Axes:
-    """Draw a function along rows that follow one another."""
+    """Draw a function along consecutive rows."""
     axes.axhline(0, color=MUTED, linewidth=0.5)
     axes.plot(x, values, color=BLUE, linewidth=0.9)
     axes.set(xlabel=label, xlim=(x[0], x[-1]) if len(x) > 1 else None)
@@ -468,7 +626,7 @@ def draw_field(field: xr.DataArray, ax: Axes | None = None, *, lines: bool = Tru
     shared: dict[str, Any] = {"ax": axes, "add_labels": False}
     if projection is not None:
         shared["transform"] = importlib.import_module("cartopy.crs").PlateCarree()
-    axes.set_facecolor(FAINT)  # where nothing is known, such as land
+    axes.set_facecolor(FAINT)  # missing values, such as land
     field.plot.pcolormesh(**shared, rasterized=True, center=0.0, **look)
     if lines and min(field.shape) > 2:
         end = float(np.nanquantile(np.abs(field.values), 0.98)) or 1.0
@@ -497,7 +655,7 @@ def projection_of(field: xr.DataArray) -> Any:
 
 
 def _draw_coastlines(axes: Any) -> None:
-    """Draw coastlines and ticks in degrees, if the data of Natural Earth are here or can be had."""
+    """Draw coastlines, if the data of Natural Earth are available, and ticks in degrees."""
     reader = importlib.import_module("cartopy.io.shapereader")
     with suppress(OSError):  # offline
         reader.natural_earth(resolution="110m", category="physical", name="coastline")
@@ -507,6 +665,6 @@ def _draw_coastlines(axes: Any) -> None:
 
 
 def aspect_of(field: xr.DataArray) -> float:
-    """Height over width of a map."""
+    """Return the height over the width of a map."""
     y, x = (np.ptp(c.values) if (c := field[dim]).dtype.kind in "iuf" else len(c) for dim in field.dims)
     return float(np.clip(y / (x or 1.0), 0.4, 1.0))

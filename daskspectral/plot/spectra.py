@@ -1,4 +1,4 @@
-"""Pictures of numbers: spectra with error bars, scores of a choice, timescales."""
+"""Pictures of spectra with error bars, of scores and of timescales."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from daskspectral.spectral.sets import MetastableSets
 
 Array = NDArray[np.floating[Any]]
-WIDEST = 5  # times the range of the values, beyond which intervals are cut
+WIDEST = 5  # times the range of the values: limit of intervals
 
 
 def spectrum(
@@ -42,13 +42,50 @@ def spectrum(
     ax: Axes | None = None,
     count: int | None = None,
 ) -> Axes:
-    """Draw the eigenvalues, or singular values, by index; `exact` values, any number of them, are drawn as crosses.
+    """Draw the eigenvalues, or singular values, by index.
 
-    If the fit has error bars, lines reach from end to end of the 95 % intervals, and ticks are the values on rows that
-    were not fitted to. Values that are not reliable are hollow circles with dotted intervals.
-    The value of a constant is a diamond. Complex eigenvalues are drawn in the plane, with the intervals of their
-    real parts. The first `count` values are drawn, by default all. Raises ImportError without matplotlib, TypeError for
-    estimators without a spectrum.
+    Lines are 95 % intervals, and ticks are validation values, if the fit has error bars. Values that are not reliable
+    are hollow circles with dotted intervals, and the value of a constant is a diamond. Complex eigenvalues are drawn in
+    the plane, with the intervals of their real parts.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        An estimator with a spectrum.
+    exact : array-like, optional
+        Exact values, any number of them, drawn as crosses.
+    ax : Axes, optional
+        Axes to draw into; by default of a new figure.
+    count : int, optional
+        Number of values; by default all.
+
+    Returns
+    -------
+    Axes
+        The axes.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    TypeError
+        If `estimator` is not an estimator that the picture shows.
+
+    See Also
+    --------
+    scree : Shares of variance with North's error bars.
+    choice : Scores of the automatic choice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> x = np.random.default_rng(0).uniform(0, np.pi, (2000, 1))
+    >>> basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 30)
+    >>> est = dsp.SpectralDecomposition(basis=basis, n_components=4, random_state=0).fit(x)
+    >>> axes = dsp.plot.spectrum(est)
+    >>> axes.get_xlabel(), axes.get_ylabel()
+    ('index', 'eigenvalue')
     """
     check_fitted(estimator, SpectralEstimator | Embedding)
     values, singular = values_of(estimator)[:count], is_singular(estimator)
@@ -81,11 +118,43 @@ def spectrum(
 
 
 def scree(model: EOF, *, ax: Axes | None = None) -> Axes:
-    """Draw the shares of the variance that modes explain, with North's error bars, and the threshold of red noise.
+    """Draw the shares of variance of modes with North's error bars, and the threshold of red noise.
 
-    Bars are one standard error, λ √(2 / n) with the number of independent rows n; modes whose bars overlap
-    are mixed. Modes that are not above red noise are hollow. Raises ImportError without matplotlib, TypeError for other
-    estimators, ValueError as `EOF.significance` does.
+    Bars are one standard error, λ √(2 / n) with the number of independent rows n; modes whose bars overlap are mixed.
+    Modes that are not above red noise are hollow.
+
+    Parameters
+    ----------
+    model : EOF
+        The fitted model.
+    ax : Axes, optional
+        Axes to draw into; by default of a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    TypeError
+        If `model` is not an estimator that the picture shows.
+    ValueError
+        As `EOF.significance`.
+
+    See Also
+    --------
+    EOF.significance : The numbers in the picture.
+    eof : The map of a mode.
+
+    Examples
+    --------
+    >>> import daskspectral as dsp
+    >>> rows = dsp.Rows(dsp.datasets.ocean(240), sample_dims="time", anomaly="month", detrend=1, on_invalid="skip")
+    >>> model = dsp.EOF(n_components=2, random_state=0).fit(rows)
+    >>> axes = dsp.plot.scree(model)
     """
     check_fitted(model, EOF)
     found = model.significance()
@@ -108,7 +177,7 @@ def scree(model: EOF, *, ax: Axes | None = None) -> Axes:
 
 
 def _draw_values(axes: Axes, x: Any, y: Array, reliable: NDArray[np.bool_], constant: NDArray[np.bool_]) -> None:
-    """Draw values as dots, hollow if they are not reliable, and as diamonds if they are of a constant."""
+    """Draw values as dots, hollow if not reliable, and as diamonds for constants."""
     for some, label, mark, face in (
         (~constant & reliable, "learned" if reliable.all() else "reliable", "o", BLUE),
         (~constant & ~reliable, "not reliable", "o", "none"),
@@ -127,7 +196,7 @@ def _draw_errors(
     reliable: NDArray[np.bool_],
     constant: NDArray[np.bool_],
 ) -> None:
-    """Draw the intervals (k, 2) of values, dotted if they are not reliable, and the values on rows held out."""
+    """Draw intervals (k, 2), dotted if not reliable, and validation values."""
     known = np.flatnonzero(~np.isnan(held) & ~constant)
     ends = np.append(values, held[known])
     room = WIDEST * np.ptp(np.append(ends, 0.0))  # an interval may be far wider than all values
@@ -141,11 +210,42 @@ def _draw_errors(
 
 
 def choice(estimator: Any, *, ax: Axes | None = None) -> Axes:
-    """Draw the scores of the automatic choice by scale, in median distances: a line for each kernel.
+    """Draw the scores of the automatic choice by scale, in median distances, one line for each kernel.
 
-    Of the penalties that were tried with a kernel and scale, the best is drawn. The candidate that was taken is
-    circled. Raises ImportError without matplotlib, TypeError for other estimators, ValueError where nothing was
-    compared.
+    For each kernel and scale the best penalty is drawn. The chosen candidate is circled.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        An estimator with `search_results_`.
+    ax : Axes, optional
+        Axes to draw into; by default of a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    TypeError
+        If `estimator` is not an estimator that the picture shows.
+    ValueError
+        If no candidates were compared.
+
+    See Also
+    --------
+    spectrum : The spectrum of the choice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import daskspectral as dsp
+    >>> x = np.random.default_rng(0).uniform(0, 1, (1000, 1))
+    >>> est = dsp.SpectralDecomposition(n_components=2, random_state=0).fit(x)
+    >>> axes = dsp.plot.choice(est)
     """
     if not isinstance(estimator, SpectralEstimator):
         raise TypeError(f"a choice requires a fitted estimator of a spectrum, got {type(estimator).__name__}")
@@ -153,8 +253,8 @@ def choice(estimator: Any, *, ax: Axes | None = None) -> Axes:
     selection = getattr(estimator, "search_results_", None)
     if selection is None or selection.chosen is None:
         raise ValueError(
-            f"nothing was compared: {getattr(selection, 'reason', '') or 'every parameter was given'}; a choice has "
-            "scores to draw with kernel='auto'"
+            "the fit must have compared candidates, as with kernel='auto', got none: "
+            f"{getattr(selection, 'reason', '') or 'every parameter was given'}"
         )
     best = selection.chosen
     lines: dict[str, dict[float, float]] = {}
@@ -178,27 +278,62 @@ def choice(estimator: Any, *, ax: Axes | None = None) -> Axes:
 
 
 def _family(kernel: str) -> str:
-    """A kernel as the candidates write it, without its scale."""
+    """Return the name of a candidate kernel without its scale."""
     return re.sub(r",? ?scale=[^,)]*", "", kernel).replace("()", "").replace("(, ", "(")
 
 
 def timescales(
     model: Koopman, *, count: int = 5, step: float = 1.0, unit: str = "rows", ax: Axes | None = None
 ) -> Axes:
-    """Draw the implied timescales of a Koopman operator, `timescales_`, against its lags; the constant has none.
+    """Draw the implied timescales of a Koopman operator by lag; the constant has none.
 
-    Each of the `count` slowest processes is followed by its function over the lags, with 95 % intervals shaded, or as
-    bars at a single lag. `step`
-    is the time between two rows, in `unit`. Below the diagonal, timescales are shorter than the lag and cannot be
-    estimated. Flat lines mean that the lag is long enough. Raises ImportError without matplotlib, TypeError for other
-    estimators.
+    Each process is followed over the lags by its function, with 95 % intervals shaded, or as bars at a single lag.
+    Below the diagonal, timescales are shorter than the lag and cannot be estimated. Flat lines mean that the lag is
+    long enough.
+
+    Parameters
+    ----------
+    model : Koopman
+        The fitted model.
+    count : int, default=5
+        Number of processes, slowest first.
+    step : float, default=1.0
+        Time between two rows, in `unit`.
+    unit : str, default="rows"
+        Unit of time.
+    ax : Axes, optional
+        Axes to draw into; by default of a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    TypeError
+        If `model` is not an estimator that the picture shows.
+
+    See Also
+    --------
+    chapman_kolmogorov : Test of the lag.
+
+    Examples
+    --------
+    >>> import daskspectral as dsp
+    >>> x = dsp.datasets.langevin(3000)
+    >>> basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(0.5), 20)
+    >>> model = dsp.Koopman(lag=(5, 10), reversible=True, basis=basis, n_components=2, random_state=0).fit(x)
+    >>> axes = dsp.plot.timescales(model, step=0.1, unit="ns")
     """
     check_fitted(model, Koopman)
     lags, times, ends = (step * v for v in (model.lags_, model.timescales_, model.timescale_errors_))
     axes = axes_of(ax)
     for i in range(min(count, times.shape[1])):
         some, look = np.isfinite(times[:, i]), series_color(i)
-        at = lags[some] * (1 if len(lags) > 1 else 1 + 0.02 * i)  # of a single lag one beside the other
+        at = lags[some] * (1 if len(lags) > 1 else 1 + 0.02 * i)  # side by side for a single lag
         axes.plot(at, times[some, i], markersize=4, label=f"process {i + 1}", **look)
         low, high = ends[some, i].T
         high = np.where(np.isfinite(high), high, 1e300)
@@ -225,11 +360,50 @@ def chapman_kolmogorov(
     unit: str = "rows",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the Chapman-Kolmogorov test: what stays of each process, or in each of the metastable `sets`, by the lag.
+    """Draw the Chapman-Kolmogorov test of each process, or of metastable sets, by lag.
 
-    Lines with shades are the predictions of the first lag with their 95 % bands, marks with bars what is measured; the
-    first `count` are drawn. `step` is the time between two rows, in `unit`. Raises ImportError without matplotlib,
-    TypeError for other estimators, and ValueError as the estimator's `chapman_kolmogorov` does.
+    Shaded lines are predictions from the first lag with 95 % bands, marks with bars are estimates at each lag.
+
+    Parameters
+    ----------
+    model : Koopman
+        A model fitted at several lags.
+    sets : MetastableSets, optional
+        Sets of which the probability of staying is tested; by default the processes.
+    count : int, default=4
+        Number of processes or sets.
+    step : float, default=1.0
+        Time between two rows, in `unit`.
+    unit : str, default="rows"
+        Unit of time.
+    ax : Axes, optional
+        Axes to draw into; by default of a new figure.
+
+    Returns
+    -------
+    Axes
+        The axes.
+
+    Raises
+    ------
+    ImportError
+        If matplotlib is not installed.
+    TypeError
+        If `model` is not an estimator that the picture shows.
+    ValueError
+        As `Koopman.chapman_kolmogorov`.
+
+    See Also
+    --------
+    timescales : Implied timescales.
+
+    Examples
+    --------
+    >>> import daskspectral as dsp
+    >>> x = dsp.datasets.langevin(3000)
+    >>> basis = dsp.basis.Landmarks(dsp.kernels.Gaussian(0.5), 20)
+    >>> model = dsp.Koopman(lag=(5, 10), reversible=True, basis=basis, n_components=2, random_state=0).fit(x)
+    >>> axes = dsp.plot.chapman_kolmogorov(model)
     """
     check_fitted(model, Koopman)
     test = model.chapman_kolmogorov(sets)

@@ -1,4 +1,4 @@
-"""The data of a fitted estimator as pictures see them: the columns that are used, in the units of X."""
+"""Data of a fitted estimator for pictures: the columns in use, in the units of X."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ Array = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """The data of a fitted estimator, or with `right` the second view of each row, as `Cross` has it."""
+    """Data of a fitted estimator, or with `right` the second view of each row of `Cross`."""
 
     estimator: Any
     right: bool = False
 
     @property
     def preparation(self) -> Preparation:
-        """What the estimator does to the columns."""
+        """Preparation of the columns."""
         found: Preparation = getattr(self.estimator, self._role.named("preparation_"), Preparation())
         return found
 
     @property
     def width(self) -> int:
-        """The columns of the data of the fit."""
+        """Number of columns of the data of the fit."""
         return int(self.estimator.n_right_features_in_ if self.right else self.estimator.n_features_in_)
 
     @property
@@ -55,7 +55,7 @@ class View:
 
     @property
     def names(self) -> list[str]:
-        """A name for each column, with its unit where the data have one."""
+        """Names of columns, with units if known."""
         layout, names = self._layout, [f"column {i}" for i in range(self.width)]
         if layout is not None:
             attrs = [v.attrs for v in layout.variables for _ in range(v.width)]
@@ -72,7 +72,7 @@ class View:
         return found
 
     def along(self, X: Any, numbers: Array) -> tuple[str, Any]:
-        """Where rows of these numbers lie, and its name: the one coordinate of the rows, or their numbers."""
+        """Return positions of rows by number, with their name: the one coordinate of the rows, or the numbers."""
         rows = Rows.of(X)
         wanted = self.estimator._columns_wanted(self._role)
         stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=self._layout, wanted=wanted)
@@ -83,7 +83,7 @@ class View:
         return "row", numbers.astype(float)
 
     def source(self, X: Any) -> Source:
-        """The rows of X as they were laid out at the fit. Raises ValueError for another number of columns."""
+        """Return the rows of X in the layout of the fit. Raises ValueError for another number of columns."""
         several = self.estimator._takes_trajectories and are_trajectories(Rows.of(X).data)
         readers = [points_reader(self._data(part), "X") for part in (parts_of(X) if several else [X])]
         source = open_source(Rows(joined_rows(readers) if several else readers[0], on_invalid="skip"))
@@ -93,27 +93,24 @@ class View:
         return source.with_preparation(columns=self.preparation.columns)
 
     def _data(self, X: Any) -> Any:
-        """Return the columns of one array as they were laid out at the fit."""
+        """Return the columns of one array in the layout of the fit."""
         rows, wanted = Rows.of(X), self.estimator._columns_wanted(self._role)
         stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=self._layout, wanted=wanted)
         return aligned(self.estimator, rows.data if stacked is None else stacked.reader, "X", wanted)
 
     def sample(self, X: Any, size: int) -> Array:
-        """Valid rows of X (m, d), drawn at random. Raises ValueError where there are none."""
+        """Return valid rows of X (m, d), drawn at random. Raises ValueError without valid rows."""
         return self.numbered(X, size)[1]
 
     def numbered(self, X: Any, size: int) -> tuple[NDArray[np.intp], Array]:
-        """The numbers (m,) and values (m, d) of valid rows of X, drawn at random; ValueError where there are none."""
+        """Return numbers (m,) and values (m, d) of valid rows of X, drawn at random; ValueError without valid rows."""
         numbers, points = draw_rows(self.source(X), size, np.random.default_rng(0))
         if not len(points):
             raise ValueError("X has no valid row to draw: each of them holds NaN or infinity")
         return numbers.astype(np.intp), points
 
     def like_fit(self, points: Array) -> Any:
-        """Rows (m, columns of the fit) with these points (..., d) in the columns that are used, 0 in the others.
-
-        They have the names of the fit's columns.
-        """
+        """Return rows (m, width), named as in the fit, with these points in the columns in use and 0 in others."""
         columns = self.preparation.columns
         rows = np.zeros((int(np.prod(points.shape[:-1])), self.width))
         rows[:, slice(None) if columns is None else list(columns)] = points.reshape(len(rows), -1)
@@ -121,19 +118,19 @@ class View:
 
     @property
     def plain(self) -> Any:
-        """The estimator for rows that are laid out already, as are their anomalies."""
+        """Return the estimator for rows in the layout of the fit, with anomalies subtracted."""
         found = copy.copy(self.estimator)
         vars(found).pop("layout_", None)
         return found
 
     def evaluate(self, points: Array) -> Array:
-        """The eigenfunctions (..., k) at points (..., d), of labelled data as they were laid out."""
+        """Return the eigenfunctions (..., k) at points (..., d) in the layout of the fit."""
         functions = partial(self.plain.transform, side="right") if self.right else self.plain.transform
         values = np.asarray(functions(self.like_fit(points), progress=False))
         return np.asarray(values.real.reshape(*points.shape[:-1], -1))
 
     def canvas(self, X: Any, size: int, values: Values | None = None) -> Canvas:
-        """Return what draws the eigenfunctions, or other `values`, over `size` rows of X, without X over the landmarks.
+        """Return a canvas of the eigenfunctions, or other `values`, over `size` rows of X, by default the landmarks.
 
         Raises ValueError if X is not given and there are no landmarks.
         """
