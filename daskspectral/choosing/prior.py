@@ -31,7 +31,7 @@ from daskspectral.kernels import Gaussian, Kernel, Matern
 from daskspectral.moments import Moments
 from daskspectral.moments.counting import repeats
 from daskspectral.moments.jumps import JumpSystem
-from daskspectral.moments.lattice import Arrays, ModeSystem, Weighed, among_all
+from daskspectral.moments.lattice import Arrays, ModeSystem, WeightedModes, among_all
 from daskspectral.moments.problem import checked_means
 from daskspectral.moments.regression import ridge_problem
 from daskspectral.moments.solution import System
@@ -167,7 +167,7 @@ def prior_search(
     moments = whole.expanded(lattice)
 
     def tried(prior: Setting) -> Trial:
-        weighed = Weighed(moments, kernel_of(families[prior.family], prior.factor, whole), lattice)
+        weighed = WeightedModes(moments, kernel_of(families[prior.family], prior.factor, whole), lattice)
         span, _ = weighed.leading(min(penalties), ritz_size(kind.n_compared(count)), SPAN)
         return replace(trial, moments=weighed.reduced(span))
 

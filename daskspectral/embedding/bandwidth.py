@@ -22,7 +22,7 @@ from daskspectral.embedding.diffusion_functions import joining_bandwidth, neighb
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.errors import ReliabilityWarning, warn_user
 from daskspectral.landmarks import median_of_distinct
-from daskspectral.moments.counting import unlike_columns
+from daskspectral.moments.counting import unequal_units
 from daskspectral.validation import check_number
 
 Array = NDArray[np.floating[Any]]
@@ -97,5 +97,5 @@ def advise_units(source: Source, remedy: str) -> None:
     if len(points):
         varies = points.std(axis=0) > ROUNDED * np.abs(points).max(axis=0)
         spreads = {int(c): float(points[:, c].std()) for c in np.flatnonzero(varies)}
-    if text := unlike_columns(spreads, source.column_name, remedy=remedy):
+    if text := unequal_units(spreads, source.column_name, remedy=remedy):
         warn_user(text, ReliabilityWarning)

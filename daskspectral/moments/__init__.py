@@ -1,4 +1,4 @@
-"""Moments: sums over rows of products of basis functions, measured block by block, added in any order, then solved."""
+"""Moments: sums over rows of products of basis functions, computed in blocks, added in any order, and solved."""
 
 from daskspectral.basis.base import DENSE_ROWS
 from daskspectral.basis.evaluation import NUMBER

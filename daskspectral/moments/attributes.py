@@ -1,10 +1,10 @@
-"""Names of the attributes under which an estimator keeps a solution, by the kind of its problem."""
+"""Names of the attributes of an estimator for each kind of problem."""
 
 from __future__ import annotations
 
 from daskspectral.solve import Problem
 
-# of every kind, besides values, their intervals, coefficients and supports
+# for every kind, in addition to values, intervals, coefficients and supports
 COMMON = (
     "standard_errors_",
     "validation_values_",
@@ -20,18 +20,18 @@ COMMON = (
 
 
 class Attributes:
-    """The attributes of a solution, such as `eigenvalues_`, `eigenvalue_errors_` and `coefficients_`.
+    """Names of the attributes of a solution, such as `eigenvalues_`, `eigenvalue_errors_` and `coefficients_`.
 
     Attributes
     ----------
     value : str
         Name of one value, such as "singular_value".
     values, errors : str
-        Attributes for the values, and for the ends of their intervals.
+        Attributes with the values, and with the ends of their intervals.
     functions : dict
-        Attributes for coefficients, each with the side, "left" or "right", whose functions it has.
+        Attributes with coefficients, and the side of their functions, "left" or "right".
     supports : dict
-        Attributes for the points on which functions rest, each with the side.
+        Attributes with the effective numbers of rows of functions, and the side.
     names : tuple of str
         Names of all attributes.
     """

@@ -1,4 +1,4 @@
-"""Products of rows that follow one another, from which autocorrelations of columns and of linear functions follow."""
+"""Products of consecutive rows, for the autocorrelations of columns and of linear functions."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from daskspectral.registry import Registered
 Array = NDArray[np.floating[Any]]
 
 AUTOCOVARIANCE = "autocovariance"
-"""The name by which tasks send these sums."""
+"""Name of these sums in the results of tasks."""
 
-ENOUGH = 4096  # pairs of neighboring rows that tell autocorrelations to .015
+ENOUGH = 4096  # pairs of consecutive rows, for an error of autocorrelations of 0.015
 
 
 def directions_of(basis: Basis | None) -> Array | None:
-    """Return the landmarks (r, d) of linear functions, the last ones of a basis; None for other functions."""
+    """Return the landmarks (r, d) of the linear functions at the end of a basis, or None."""
     own: Any = None if basis is None else basis.parts[-1]
     return own.landmarks if type(getattr(own, "kernel", None)) is Linear else None
 
 
 def share_of_pairs(rows: int) -> float:
-    """Return the share of so many rows of which products are summed."""
+    """Return the share of `rows` whose products are summed."""
     return min(1.0, ENOUGH / max(rows, 1))
 
 
 @dataclass(frozen=True)
 class Series:
-    """The order of rows in time: those `stride` apart follow one another, within series of `length` rows.
+    """Order of rows in time: rows `stride` apart are consecutive, within series of `length` rows.
 
-    All rows are one series if no length is given. Members of an ensemble are a series each.
+    Without a length all rows are one series. Each member of an ensemble is a series.
     """
 
     stride: int = 1
     length: int | None = None
 
     def neighbors(self, numbers: NDArray[np.int64]) -> tuple[Any, Any]:
-        """Return the places, among rows with these ascending numbers, of those that are followed and that follow."""
+        """Return the positions, among rows of ascending numbers, of the first and the second rows of all pairs."""
         wanted = numbers + self.stride
         places = np.searchsorted(numbers, wanted)
         there = numbers[np.minimum(places, len(numbers) - 1)] == wanted
@@ -58,18 +58,18 @@ ONE_SERIES = Series()
 
 @dataclass(frozen=True, eq=False)
 class Autocovariance(Registered):
-    """Sums over pairs of rows x, y that follow one another, with the root of the product of their weights.
+    """Sums over pairs of consecutive rows x, y, weighted by the root of the product of their weights.
 
     Parameters
     ----------
-    products : array of shape (r, r)
-        Of (q x) (q y)^T, symmetrized, for directions q.
-    columns : array of shape (d,)
-        Of x y, column by column.
-    means : array of shape (d,)
-        Of (x + y) / 2.
+    products : ndarray of shape (r, r)
+        Sum of (q x) (q y)^T, symmetrized, for directions q.
+    columns : ndarray of shape (d,)
+        Sum of x y for each column.
+    means : ndarray of shape (d,)
+        Sum of (x + y) / 2.
     weight : float
-        Of 1.
+        Sum of 1.
     """
 
     dimension_names: ClassVar = {"products": ("function", "function"), "columns": ("column",), "means": ("column",)}
@@ -84,7 +84,7 @@ class Autocovariance(Registered):
         return Autocovariance(*(one + two for one, two in pairs))
 
     def shifted(self, delta: Array, directions: Array) -> Autocovariance:
-        """Return the sums of points moved by delta (d,)."""
+        """Return the sums of points shifted by delta (d,)."""
         first, moved = directions @ self.means, directions @ delta
         products = self.products + np.outer(first, moved) + np.outer(moved, first)
         return replace(
@@ -96,7 +96,7 @@ class Autocovariance(Registered):
 
 
 class AutocovarianceSums:
-    """The sums of one task, of a share of the rows of each of its batches, in directions (r, d)."""
+    """Sums of one task over a share of the rows of each batch, in directions (r, d)."""
 
     def __init__(self, directions: Array, share: float, series: Series = ONE_SERIES):
         unit = directions.shape[0] == directions.shape[1] and np.array_equal(directions, np.eye(len(directions)))
@@ -114,7 +114,7 @@ class AutocovarianceSums:
         x = np.asarray(x, float)
         root = np.ones((len(x), 1)) if weight is None else np.sqrt(weight, dtype=float)[:, None]
         if self._share >= 1 and len(x):
-            both = np.hstack([x, root])  # with the last rows of the batch before
+            both = np.hstack([x, root])  # with the last rows of the previous batch
             old = len(self._last)
             both = np.concatenate([self._last, both]) if old else both
             numbers = np.concatenate([self._before, numbers])

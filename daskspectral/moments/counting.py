@@ -1,12 +1,12 @@
-"""How many rows the data count as: by their weights, and by how alike neighbouring rows are.
+"""Number of rows that the data count as, by their weights and by the correlation of neighboring rows.
 
-A weight of 2 is the row twice, so data of total weight W count as W rows, by which the penalty shrinks. Weights whose
-sum is below Kish's effective number of rows, n_e = (sum w)² / sum w², cannot be frequencies: probabilities sum to 1.
-Such data count as n_e rows, whatever the unit of the weights. Penalties that are compared are those of n_e rows in any
-unit: what rows held out say of a candidate does not depend on it either.
+A row of weight 2 counts twice, so data of total weight W count as W rows, and the penalty decreases with W. Weights
+whose sum is below Kish's effective number of rows, n_e = (sum w)² / sum w², cannot be frequencies (probabilities sum to
+1, for example). Such data count as n_e rows. Candidates are compared with penalties for n_e rows, so that their
+comparison does not depend on the unit of the weights.
 
-Rows in random order are exchangeable, and folds of any kind then give right error bars. Rows of a trajectory, or sorted
-by something, are not: sums over runs of rows give the variance ratios that tell.
+Rows in random order are exchangeable, and error bars are valid for any kind of folds. Rows of a trajectory, or sorted
+rows, are not exchangeable, which shows in the ratio of variances between and within runs of consecutive rows.
 """
 
 from __future__ import annotations
@@ -26,63 +26,63 @@ from daskspectral.moments.shifting import columns_of_order
 from daskspectral.operators.paired import of_trajectories
 from daskspectral.operators.weights import banded_squares, effective_rows
 
-FEW = 0.5  # total weight over effective rows, below which weights are no frequencies
-UNEVEN = 4.0  # total weight over effective rows, above which weights of mean 1 say more than they know
+FEW = 0.5  # total weight over effective rows, below which weights are not frequencies
+UNEVEN = 4.0  # total weight over effective rows, above which weights of mean 1 overstate the rows
 ROUNDING = 1e-6
 ORDER = "order"
-"""The name by which tasks send these sums."""
+"""Name of these sums in the results of tasks."""
 
-UNLIKE = 100.0  # the ratio of two columns' standard deviations
+UNEQUAL = 100.0  # ratio of the standard deviations of two columns
 SHORTEST, LONGEST = 16, 1024
-SPREAD = 2048  # rows of a batch, or two runs of them, tell whether order matters
+SPREAD = 2048  # rows of a batch, or two runs, from which correlation is estimated
 
 
 def counted_rows(rows: Moments | NDArray[Any]) -> float:
-    """The total weight of moments, or of weights (n,), or the effective number of rows where it is larger.
+    """Return the total weight of moments, or of weights (n,), or the effective number of rows if it is larger.
 
-    For whole weights, the frequencies of rows, this is the total weight, also where some are 0.
+    For integer weights, the frequencies of rows, this is the total weight, even if some are 0.
     """
     return max(_counts(rows))
 
 
 def effective_count(rows: Moments | NDArray[Any]) -> float:
-    """Return the effective number of rows, (sum w)² / sum w², which no unit of the weights changes."""
+    """Return the effective number of rows, (sum w)² / sum w², independent of the unit of the weights."""
     return _counts(rows)[1]
 
 
 def repeats(rows: Moments | NDArray[Any]) -> float:
-    """How often each row counts: the rows that data count as over their effective number, 1 or more."""
+    """Return the number of rows that data count as over their effective number, at least 1."""
     total, effective = _counts(rows)
     ratio = total / effective if effective else 1.0
     return ratio if ratio > 1 + ROUNDING else 1.0
 
 
 def advise_weights(moments: Moments) -> None:
-    """Warn of weights that count rows otherwise than they seem to have been meant.
+    """Warn if sample weights are probably not the frequencies of rows.
 
-    Weights of a total far below the effective number of rows are no frequencies; weights that were brought to mean 1,
-    and are very uneven, count as more rows than they are worth.
+    Their total is far below the effective number of rows, or they have mean 1 and are so uneven that they count as many
+    more rows than the effective number.
     """
     (total, effective), count = _counts(moments), moments.count
     if not total > 0 or not effective > 0:
         return
     if total < FEW * effective:
         what = (
-            f"sample weights are frequencies, of which 2 is the row twice, and these sum to {total:.4g} over {count} "
-            f"rows. They are taken as relative: the data count as {effective:.4g} rows"
+            f"expected sample weights that are frequencies of rows, got a sum of {total:.4g} over {count} rows: the "
+            f"data count as {effective:.4g} rows"
         )
     elif total > UNEVEN * effective and abs(total - count) <= ROUNDING * count:
         what = (
-            f"the sample weights have mean 1, and the data count as {count} rows, but only as much is known as from "
+            f"the sample weights have mean 1, and the data count as {count} rows, but are as informative as "
             f"{effective:.4g} rows of equal weight"
         )
     else:
         return
-    warn_user(f"{what}. Multiply weights that are no frequencies by {effective / total:.4g}", WeightWarning)
+    warn_user(f"{what}. Multiply weights that are not frequencies by {effective / total:.4g}", WeightWarning)
 
 
 def _counts(rows: Moments | NDArray[Any]) -> tuple[float, float]:
-    """The total weight, and the effective number of rows; twice the first for moments put together without that."""
+    """Return the total weight and the effective number of rows; twice the former if the latter is not stored."""
     if isinstance(rows, Moments):
         total, squares = rows.weight, rows.arrays.get("weight_squares")
     else:
@@ -95,28 +95,28 @@ Array = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """How a task sums runs: of `length` rows, of the distances of some `columns` of x from a `centre` (m,)."""
+    """Runs of consecutive rows: their `length`, and the `columns` of x, minus a `center` (m,), that are summed."""
 
     length: int
     columns: NDArray[np.int64]
-    centre: Array
+    center: Array
 
     @classmethod
     def of(cls, basis: Basis, rows: int) -> Runs:
-        """Runs for tasks of so many rows: about as many runs as there are rows in one."""
+        """Return runs for tasks of `rows` rows: about as many runs as rows per run."""
         d = basis.dimension
         columns = columns_of_order(d)
         found = [b.landmarks for b in basis.landmark_parts]
-        centre = np.zeros(d) if basis.domain is None else basis.domain.center
-        centre = found[0].mean(axis=0) if found else centre  # what adds has the same basis, so the same centre
-        return cls(int(np.clip(math.isqrt(rows), SHORTEST, LONGEST)), columns, centre[columns])
+        center = np.zeros(d) if basis.domain is None else basis.domain.center
+        center = found[0].mean(axis=0) if found else center  # equal for all sums that can be added
+        return cls(int(np.clip(math.isqrt(rows), SHORTEST, LONGEST)), columns, center[columns])
 
 
 class RunSums:
-    """The sums over the runs of one task.
+    """Sums over the runs of one task.
 
-    `result` (5, 2m), for the columns z of x and of their squares: the number of rows, of runs; the sum of z; over the
-    runs of n rows, the sum of n mean(z)² and of the squared deviations from mean(z).
+    `result` (5, 2m) contains, for the columns z of x and of their squares: the number of rows and of runs, the sum of
+    z, and over all runs of n rows the sum of n mean(z)² and of squared deviations from mean(z).
     """
 
     def __init__(self, runs: Runs):
@@ -125,16 +125,16 @@ class RunSums:
         self._sums = np.zeros((5, 2 * len(runs.columns)))
 
     def add(self, x: Array, *, spread: bool = False) -> None:
-        """The next rows (c, d) of the task; of many that are `spread`, a few runs at even distances."""
+        """Add the next rows (c, d) of the task; only a few evenly spaced runs of them if `spread`."""
         length = self._runs.length
         count = max(2, SPREAD // length)
         if spread and len(x) > count * length:
             self._close()
             starts = np.linspace(0, len(x) - length, count).astype(np.intp)
             chosen = x[starts[:, None] + np.arange(length)]
-            self._add(chosen[..., self._runs.columns] - self._runs.centre)
+            self._add(chosen[..., self._runs.columns] - self._runs.center)
             return
-        z = x[:, self._runs.columns] - self._runs.centre
+        z = x[:, self._runs.columns] - self._runs.center
         if len(self._waiting):
             z = np.concatenate([self._waiting, z])
         full = len(z) - len(z) % length
@@ -142,22 +142,22 @@ class RunSums:
         self._waiting = z[full:].copy()
 
     def result(self) -> Array:
-        """The sums, with the rows left at the end as a shorter run."""
+        """Return the sums; remaining rows are a shorter run."""
         self._close()
         return self._sums
 
     def _close(self) -> None:
-        """What waits is a shorter run: the rows that come are not its neighbours."""
+        """Add waiting rows as a shorter run, because the next rows are not their neighbors."""
         if len(self._waiting):
             self._add(self._waiting[None])
             self._waiting = self._waiting[:0]
 
     def _add(self, z: Array) -> None:
-        """Runs of rows, (runs, rows, m)."""
+        """Add runs of rows, (runs, rows, m)."""
         count, rows = z.shape[:2]
         if not count:
             return
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is told when it is solved
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow is reported when the moments are solved
             both = np.concatenate([z, z**2], axis=2)
             means = both.mean(axis=1)
             self._sums[0] += count * rows
@@ -169,16 +169,16 @@ class RunSums:
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")
 def order_of(moments: Moments) -> float:
-    """Variance between runs of rows over the variance within, about 1 where the order of the rows means nothing.
+    """Return the ratio of variances between and within runs of rows, about 1 for exchangeable rows.
 
-    Of runs of b neighbouring rows F = b (variance of the runs' means) / (variance within the runs), the mean over the
-    columns of x and their squares. For correlated rows it estimates the integrated autocorrelation time, in rows, as
-    long as that is well below b. NaN where there are too few rows, and for moments without these sums.
+    For runs of b rows, F = b (variance of the means of runs) / (variance within runs), averaged over the columns of x
+    and their squares. It estimates the integrated autocorrelation time, in rows, if this is well below b. NaN if there
+    are too few rows, or moments lack these sums.
     """
     if moments.order is None:
         return math.nan
     rows, runs, total, of_runs, inside = moments.order
-    varies = inside > ROUNDING**2 * (inside + of_runs)  # within runs, by more than the rounding of a constant
+    varies = inside > ROUNDING**2 * (inside + of_runs)  # by more than the rounding of a constant
     ratios = (of_runs - total**2 / rows) / (runs - 1) / (inside / (rows - runs))
     known = varies & (runs > 1) & (rows > runs) & np.isfinite(ratios)
     return float(ratios[known].mean()) if known.any() else math.nan
@@ -186,9 +186,9 @@ def order_of(moments: Moments) -> float:
 
 @np.errstate(over="ignore", invalid="ignore")
 def spreads_of(moments: Moments) -> dict[int, float]:
-    """The standard deviations of the columns of the prepared data that vary, by number; of many, of 16 of them.
+    """Return the standard deviations of nonconstant prepared columns by number, of at most 16 columns.
 
-    Moments without the sums over runs have none.
+    Empty for moments without sums over runs.
     """
     if moments.order is None:
         return {}
@@ -200,24 +200,24 @@ def spreads_of(moments: Moments) -> dict[int, float]:
     return {int(c): float(s) for c, s, use in zip(columns, spread[:m], usable[:m], strict=True) if use}
 
 
-UNITS = "Rows(X, standardize=True) brings them to one"
-"""A remedy for columns of unlike units."""
+UNITS = "use Rows(X, standardize=True)"
+"""Remedy for columns of unequal units."""
 
 
-def unlike_columns(spreads: Mapping[int, float], name: Callable[[int], str], *, remedy: str = UNITS) -> str:
-    """Return that columns are of unlike units, in words; "" if their spreads are within a hundredfold.
+def unequal_units(spreads: Mapping[int, float], name: Callable[[int], str], *, remedy: str = UNITS) -> str:
+    """Return a warning if standard deviations of columns differ more than a hundredfold, otherwise "".
 
-    `spreads` are standard deviations by the number of the prepared column, whose `name` is for the message.
+    `spreads` are standard deviations by the number of the prepared column, and `name` returns its name.
     """
-    if not spreads or max(spreads.values()) <= UNLIKE * min(spreads.values()):
+    if not spreads or max(spreads.values()) <= UNEQUAL * min(spreads.values()):
         return ""
     both = min(spreads, key=lambda c: spreads[c]), max(spreads, key=lambda c: spreads[c])
     least, most = (f"{spreads[c]:.3g} in {name(c)}" for c in both)
-    return f"the standard deviations of the columns go from {least} to {most}, for functions of one scale: {remedy}"
+    return f"the standard deviations of columns range from {least} to {most}, but functions have one scale: {remedy}"
 
 
 def correlation_time(moments: Moments) -> float:
-    """How many rows of trajectories count as one, by their integrated autocorrelation time; 1 for other data."""
+    """Return the integrated autocorrelation time of trajectories, in rows; 1 for other data."""
     if not of_trajectories(moments.operator):
         return 1.0
     within = order_of(moments)

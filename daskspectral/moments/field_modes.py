@@ -1,13 +1,14 @@
-"""How far the leading components of a field are known: above red noise, separate from others, and their patterns.
+"""Significance of the leading components of a field: rule N, North's rule, and errors of patterns.
 
-Rule N (Preisendorfer 1988) compares variances with those of independent AR(1) columns that have the sums of squares and
-the lag-one autocorrelations of the columns, from which the components before were taken; the threshold follows from the
-edge of the spectrum of such a matrix (`solve.red_noise`). Noise that is correlated from column to column has components
-of its own above these, which follow one another closely: modes count up to the last that is not mixed with the next.
-North's rule (1982) compares the distance of two variances
-with the error of the covariance of both scores, v = λ_i λ_j / n (1 + a_i a_j) / (1 - a_i a_j) for autocorrelations a,
-or that between folds if it is larger: r = |λ_i - λ_j| / (2 √v). From r follows the expected rotation within the pair,
-and so the error of each pattern, the root of 1 minus its squared correlation with the true one.
+Rule N (Preisendorfer 1988) compares variances with those of independent AR(1) columns with the sums of squares and the
+lag-one autocorrelations of the columns, after the preceding components are removed; the threshold is computed from the
+edge of the spectrum of such a matrix (`solve.red_noise`). Spatially correlated noise has closely spaced components
+above this threshold, so modes count up to the last that is not mixed with the next.
+
+North's rule (1982) compares the distance of two variances with the error of the covariance of both scores,
+v = λ_i λ_j / n (1 + a_i a_j) / (1 - a_i a_j) for autocorrelations a, or its error between folds if that is larger:
+r = |λ_i - λ_j| / (2 √v). r determines the expected rotation within the pair, and so the error of each pattern, the root
+of 1 minus its squared correlation with the true one.
 """
 
 from __future__ import annotations
@@ -33,13 +34,13 @@ from daskspectral.solve.red_noise import lag_one, threshold
 Array = NDArray[np.floating[Any]]
 Functions = NDArray[np.inexact[Any]]
 
-LEAST_ROWS = 30  # that tell autocorrelations
-SEPARATE, MIXED = 2.5, 1.5  # r at which patterns are those of single modes, or of pairs
-KNOWN, CERTAIN = 0.35, 0.9  # the error of a pattern at most, and the correlation below which it is uncertain
+LEAST_ROWS = 30  # required for autocorrelations
+SEPARATE, MIXED = 2.5, 1.5  # r above which modes are separate, and below which they are mixed
+KNOWN, CERTAIN = 0.35, 0.9  # maximum error of a known pattern; correlation below which it is uncertain
 ROUNDING = 1e-9
-NEAREST = 6  # modes that may turn into one
+NEAREST = 6  # neighboring modes that may mix with a mode
 MOST_LAG_ONE = 0.98
-ROTATED = np.array(  # r, and the expected share of a pattern that lies along the other one of two modes
+ROTATED = np.array(  # r, and the expected share of a pattern along that of the other mode
     [
         [0, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8],
         [0.50, 0.40, 0.302, 0.208, 0.130, 0.074, 0.042, 0.018, 0.011, 0.007, 0.004],
@@ -49,31 +50,30 @@ ROTATED = np.array(  # r, and the expected share of a pattern that lies along th
 
 @dataclass(frozen=True, eq=False)
 class Significance:
-    """How the leading components of a field compare with red noise, and with each other.
+    """Significance of the leading components of a field relative to red noise and to each other.
 
     Attributes
     ----------
     explained : ndarray of shape (k,)
         Shares of the total variance.
     thresholds : ndarray of shape (k,)
-        Shares that a component of red noise exceeds in a twentieth of the cases, behind the components before it. Of
-        components far above noise an upper bound; NaN behind the first that is not above it.
+        Shares that a component of red noise exceeds with probability 1/20, after the preceding components are
+        removed. An upper bound for components far above noise; NaN after the first that is not above it.
     count : int
-        Number of leading components above red noise, up to the last that is not mixed with the next one.
+        Number of leading components above red noise, up to the last that is not mixed with the next.
     lag_one : ndarray of shape (k,)
         Lag-one autocorrelations of the scores.
     effective_rows : ndarray of shape (k,)
-        Number of independent rows that determine the variances as well as the rows do.
+        Number of independent rows that determine the variances equally well.
     separations : ndarray of shape (k,)
         Distance to the next variance over twice its error (North's rule): 2.5 or more for separate modes, below 1.5
         for mixed ones.
-    groups : ndarray of shape (k,)
-        Numbers of the clusters of modes that are not separate.
+    groups : ndarray of int of shape (k,)
+        Numbers of the groups of modes that are not separate.
     pattern_errors : ndarray of shape (k,)
-        Root of 1 minus the squared correlation that each pattern is expected to have with the true one; of modes in one
-        group that of the span of the group.
-    known : ndarray of shape (k,)
-        Whether a component is above noise, and its pattern known, or that of its group.
+        Root of 1 minus the expected squared correlation of each pattern with the true one, or of its group's span.
+    known : ndarray of bool of shape (k,)
+        True if a component is above noise and its pattern, or that of its group, is known.
     rows : float
         Number of rows.
     """
@@ -91,12 +91,12 @@ class Significance:
 
     @property
     def pattern_correlations(self) -> Array:
-        """The correlations (k,) that patterns are expected to have with the true ones."""
+        """Expected correlations (k,) of patterns with the true ones."""
         return np.sqrt(1 - self.pattern_errors**2)
 
     @property
     def verdict(self) -> str:
-        """What is known, in one sentence; modes are counted from 1."""
+        """Summary in one sentence; modes are numbered from 1."""
         k = len(self.explained)
         some = int(self.effective_rows[: max(1, self.count)].min())
         rows = f"{self.rows:.0f} rows count as {some}"
@@ -117,7 +117,7 @@ class Significance:
             elif len(run) > 1 and self.separations[run[:-1]].max() < MIXED:
                 words.append(f"{name} mixed (read as a {'pair' if len(run) == 2 else 'group'})")
             elif len(run) > 1:
-                words.append(f"{name} not told apart")
+                words.append(f"{name} not separate")
         return ", ".join(words)
 
     def _patterns(self) -> str:
@@ -131,7 +131,7 @@ class Significance:
 
 
 def _listed(numbers: Sequence[int]) -> str:
-    """Such as "1 and 2", or "1-3 and 5"."""
+    """Return a list in words, such as "1 and 2", or "1-3 and 5"."""
     places = np.asarray(numbers)
     runs = np.split(places, np.flatnonzero(np.diff(places) > 1) + 1)
     parts = [part for run in runs for part in ([f"{run[0]}-{run[-1]}"] if len(run) > 2 else map(str, run))]
@@ -139,9 +139,9 @@ def _listed(numbers: Sequence[int]) -> str:
 
 
 def significance_of(moments: Moments, coefficients: Functions) -> Significance | None:
-    """Return how far the components with these coefficients (p, k) are known; None for moments that do not tell.
+    """Return the significance of the components with these coefficients (p, k).
 
-    These are moments of a kernel, of rows with missing values, and of few rows.
+    None for components of a kernel, rows with missing values, and too few rows.
     """
     directions, found = directions_of(moments.basis), moments.autocovariance
     if found is None or directions is None or moments.count < LEAST_ROWS or not coefficients.size or moments.missing:
@@ -159,7 +159,7 @@ def significance_of(moments: Moments, coefficients: Functions) -> Significance |
     r, effective = system.separations, system.effective
     m = len(system.values)
     after = np.array([r[i, i + 1] if i + 1 < m else np.inf for i in range(k)])
-    last = np.flatnonzero(after[:above] >= MIXED)  # noise that is correlated in space has components above such noise
+    last = np.flatnonzero(after[:above] >= MIXED)  # components of spatially correlated noise are above this threshold
     count = 1 + int(last[-1] if len(last) else np.argmax(after[:above])) if above else 0
     groups = np.concatenate([[0], np.cumsum(after[:-1] >= SEPARATE)]).astype(np.int64)
     errors = np.array([system.pattern_error(i, np.flatnonzero(groups == groups[i])) for i in range(k)])
@@ -187,10 +187,10 @@ def power_of_two(value: float) -> float:
 
 
 def _above(n: float, lags: Array, squares: Array, taken: Array, values: Array) -> tuple[int, Array]:
-    """Return how many leading sums of squares are above red noise, and the thresholds (k,).
+    """Return the number of leading sums of squares above red noise, and the thresholds (k,).
 
-    Behind leading components the noise has what these leave of the columns, and a lower threshold: what is above a
-    threshold of fewer is above its own.
+    After the removal of leading components the noise, and with it the threshold, is lower: a value above an earlier
+    threshold is above the later one.
     """
     thresholds, count = np.full(len(values), np.nan), 0
     while count < len(values):
@@ -206,9 +206,9 @@ def _above(n: float, lags: Array, squares: Array, taken: Array, values: Array) -
 
 @dataclass(frozen=True, eq=False)
 class _Scores:
-    """The leading variances (m,) in a unit of their size, autocorrelations of their scores, and the errors v (m, m).
+    """Leading variances (m,), in a unit of their size, autocorrelations of the scores, and errors v (m, m).
 
-    Of the variances of further components, `rest` is the sum and `squares` the sum of squares.
+    `rest` is the sum and `squares` the sum of squares of the variances of further components.
     """
 
     values: Array
@@ -225,14 +225,14 @@ class _Scores:
         lengths, first = np.sqrt(np.einsum("rd,rd->r", directions, directions)), moments.mean("first")[-r:]
 
         def about_means(gram: Array, sums: Array, weight: float) -> Array:
-            """Sums of products of orthonormal coordinates about the means."""
+            """Return the sums of products of orthonormal coordinates about the means."""
             crossed = np.outer(sums, first)
             found = gram - crossed - crossed.T + weight * np.outer(first, first)
             return np.asarray(found / np.outer(lengths, lengths))
 
         covariance = about_means(moments.mean("gram")[-r:, -r:], first, 1.0)
         m = min(count, r)
-        unit = power_of_two(float(np.trace(covariance)))  # products of variances neither overflow nor vanish
+        unit = power_of_two(float(np.trace(covariance)))  # prevents overflow and underflow of products of variances
         covariance /= unit
         values, vectors = scipy.linalg.eigh(covariance, subset_by_index=(r - m, r - 1))
         values, vectors = np.maximum(values[::-1], 0), vectors[:, ::-1]
@@ -259,22 +259,22 @@ class _Scores:
         whole = float(np.sum(moments.mean(SQUARES) - moments.mean(SUMS) ** 2)) / unit
         inside = float(np.trace(covariance))
         squares = max(float(np.sum(covariance**2) - np.sum(values**2)), 0.0)
-        squares += max(whole - inside, 0.0) * float(values[-1]) / 2  # of components outside of the span
+        squares += max(whole - inside, 0.0) * float(values[-1]) / 2  # for components outside the span
         return cls(values, lags, errors, n, max(whole - float(values.sum()), 0.0), squares)
 
     @property
     def effective(self) -> Array:
-        """The numbers of independent rows that determine variances as well, (m,)."""
+        """Effective numbers of independent rows for the variances, (m,)."""
         return np.asarray(self.rows * (1 - self.lags**2) / (1 + self.lags**2))
 
     @property
     def separations(self) -> Array:
-        """The distances of variances over twice the errors of the covariances of their scores, (m, m)."""
+        """Distances of variances over twice the errors of the covariances of their scores, (m, m)."""
         distance = np.abs(self.values[:, None] - self.values)
         return np.asarray(distance / (2 * np.sqrt(self.errors)))
 
     def pattern_error(self, i: int, group: NDArray[np.intp]) -> float:
-        """The expected sine of the angle between pattern i and the span of the true ones of its group."""
+        """Return the expected sine of the angle between pattern i and the span of the true patterns of its group."""
         distance = np.abs(self.values - self.values[i])
         others = np.setdiff1d(np.argsort(distance, kind="stable"), [i], assume_unique=True)
         near, far = (np.setdiff1d(some, group) for some in (others[:NEAREST], others[NEAREST:]))
@@ -291,13 +291,13 @@ class _Scores:
 
 
 def _rotated(r: Array) -> Array:
-    """Return the expected share of a pattern along the other one of two modes, by their separation."""
+    """Return the expected share of a pattern along that of another mode, for separations r."""
     inside = np.interp(r, *ROTATED)
     return np.where(r > ROTATED[0, -1], 0.25 / np.maximum(r, 1) ** 2, inside)
 
 
 def with_modes(errors: Errors, found: Significance, values: Functions, folds: Folds) -> Errors:
-    """Return error bars of variances that count rows by their autocorrelation, and trust patterns that are known."""
+    """Return error bars of variances for the effective number of rows; modes of known patterns are reliable."""
     values = values.real
     t = float(scipy.special.stdtrit(max(len(folds.filled) - 1, 1), 0.5 + LEVEL / 2))
     normal = float(scipy.special.ndtri(0.5 + LEVEL / 2))

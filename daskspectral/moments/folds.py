@@ -1,6 +1,6 @@
-"""The folds of rows, from which error bars and held-out scores follow: how rows come to them, and the sums of each.
+"""Folds of rows for error bars and validation values: assignment of rows, and sums of each fold.
 
-A row's fold is a hash of its number, whatever its values and the chunks, unless folds are blocks or labels.
+The fold of a row is a hash of its number, independent of its values and of chunks, unless folds are blocks or labels.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from daskspectral.basis.evaluation import NUMBER
 from daskspectral.registry import Registered
 
 Array = NDArray[Any]
-RELEASED = 1 << 20  # bytes of a sum, from which on it is worth while to give them back
-LEAST_PAIRS, LEAST_COPIES = 3, 0.01  # of drawn rows; of all rows
-MOST_LEVELS, SAME = 1e5, 1e-6  # of a rounded column; of its range, by which equal values may differ
+RELEASED = 1 << 20  # bytes of a sum above which memory is returned to the system
+LEAST_PAIRS, LEAST_COPIES = 3, 0.01  # of sampled rows; share of all rows
+MOST_LEVELS, SAME = 1e5, 1e-6  # levels of a rounded column; share of its range within which values are equal
 
 
 def distinct_rows(x: Array) -> NDArray[np.intp]:
-    """Return numbers (m,) of rows x (m, d), from 0 on as they first appear: one for all copies of a row.
+    """Return numbers (m,) of the distinct rows of x (m, d), from 0 in order of appearance, equal for copies of a row.
 
-    If all columns are rounded, to multiples of some step from any origin, equal rows are no copies.
+    If all columns are rounded, to multiples of a step from any origin, equal rows are not copies.
 
     Examples
     --------
@@ -44,9 +44,9 @@ def distinct_rows(x: Array) -> NDArray[np.intp]:
 
 
 def copies_words(x: Array, rows: int) -> str:
-    """Return that many of so many rows are copies, by some drawn rows x (m, d); "" if not.
+    """Return a warning if many of `rows` are copies, estimated from a sample x (m, d); otherwise "".
 
-    Of n rows with c further copies each, m drawn ones hold about c m² / (2 n) pairs.
+    If each of n rows has c further copies, a sample of m rows contains about c m² / (2 n) pairs.
     """
     counts = np.bincount(distinct_rows(x), minlength=1)
     pairs = int(np.sum(counts * (counts - 1)) // 2)
@@ -54,13 +54,13 @@ def copies_words(x: Array, rows: int) -> str:
     if pairs < LEAST_PAIRS or copies <= LEAST_COPIES:
         return ""
     return (
-        f"rows are copies of others, about {copies:.2g} further ones for each row, and intervals about "
-        f"{np.sqrt(1 + copies):.3g} times too narrow: give each row once, with sample_weight, or folds=labels"
+        f"rows are copies of others, about {copies:.2g} copies for each row, so that intervals are about "
+        f"{np.sqrt(1 + copies):.3g} times too narrow. Pass each row once, with sample_weight, or folds=labels"
     )
 
 
 def _is_rounded(values: Array) -> bool:
-    """Return whether values are a least one and multiples of their least distance, with 100 000 levels at most."""
+    """Return whether values are equally spaced, with at most 100 000 levels."""
     values = np.unique(values) - values.min()
     gaps = np.diff(values)
     gaps = gaps[gaps > SAME * values[-1]]
@@ -71,15 +71,15 @@ def _is_rounded(values: Array) -> bool:
     return levels <= MOST_LEVELS and bool(np.abs(places - np.rint(places)).max() <= max(SAME * levels, 0.01))
 
 
-# -- the sums of each fold, and the rules by which rows come to them ---------------------------------------------------
+# -- sums of each fold, and rules that assign rows to folds ------------------------------------------------------------
 
 
 Rows = Mapping[str, Array]
 FOLD = "fold"
-"""The field of a batch that holds the labels of its rows."""
+"""Field of a batch with the labels of its rows."""
 WEIGHT, COUNT = "weight of groups", "rows of groups"
 ALL = "all"
-"""In place of a group's number, for sums over all groups that the groups' sums do not add up to."""
+"""In place of the number of a group, for sums over all rows that are not kept by group."""
 
 DIMENSIONS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("gram", "form", "dirichlet"), ("function", "function")),
@@ -92,16 +92,16 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
     "right_gram": ("right_function", "right_function"),
     "right_first": ("right_function",),
 }
-"""The dimensions of the arrays of moments, by their names."""
+"""Dimensions of the arrays of moments by name."""
 
 
 def name_in(group: int | str, name: str) -> str:
-    """The name of a sum over the rows of one group, as tasks send it."""
+    """Return the name of the sum of a group in the results of tasks."""
     return f"{group}/{name}"
 
 
 class FoldKind(StrEnum):
-    """How rows come to their folds; RANDOM is a hash of the number, of rows that the user calls independent."""
+    """Assignment of rows to folds; RANDOM is HASH for rows that the user declares independent."""
 
     HASH = "hash"
     RANDOM = "random"
@@ -111,16 +111,15 @@ class FoldKind(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Folds(Registered):
-    """The sums of moments by group of rows; the groups add up to the whole.
+    """Sums of moments by group of rows; the groups add up to the whole.
 
-    `arrays` has the sums (G, ...) of each group for every name in `Moments.arrays` but those of products with columns;
+    `arrays` contains the sums (G, ...) of each group for every name in `Moments.arrays` except products with columns;
     `weight` and `count` (G,) are the total weight and the number of rows of each group. With `landmarks`, the last
-    group holds the rows that coincide with landmarks, which are in no fold.
+    group contains the rows that coincide with landmarks, which are in no fold.
 
-    The `rule` is the kind of folds; those of blocks have `block` = (rows, rows of a block) of the first fit, with the
-    unit and the period of `BlockedFolds` if rows are in several series, and those of labels the values in `labels`, a
-    fold each. Of functions that were trained on some of the rows, the folds `reserved` have none of them: held-out
-    values are those of these folds alone.
+    `rule` is the kind of folds. Blocks have `block` = (rows, rows per block) of the first fit, with the unit and the
+    period of `BlockedFolds` if rows are in several series; labels have `labels`, the value of each fold. `reserved` are
+    the folds without rows on which functions were trained: validation values are those of these folds only.
 
     Examples
     --------
@@ -144,33 +143,33 @@ class Folds(Registered):
 
     @property
     def number(self) -> int:
-        """The number K of folds."""
+        """Number K of folds."""
         return len(self.count) - self.landmarks
 
     @property
     def judges(self) -> tuple[int, ...]:
-        """The folds on which functions are judged: all of them, or those that are reserved."""
+        """Folds for validation: all of them, or those that are reserved."""
         return self.reserved or tuple(range(self.number))
 
     def __add__(self, other: Folds) -> Folds:
-        """Group by group; where one side has no group of landmark rows, it counts as zero.
+        """Add the sums of each group; a missing group of landmark rows counts as zero.
 
-        Raises ValueError for other numbers of folds, for other labels, and where no fold is reserved on both sides.
+        Raises ValueError if numbers of folds or labels differ, or no fold is reserved on both sides.
         """
         if not isinstance(other, Folds):
             return NotImplemented
         if self.number != other.number:
             raise ValueError(
-                f"moments of {self.number} and of {other.number} folds do not add; measure one with folds=None"
+                f"cannot add moments of {self.number} and {other.number} folds. Fit one of them with folds=None"
             )
         if self.labels != other.labels:
-            raise ValueError("moments with folds of other labels do not add; measure one with folds=None")
+            raise ValueError("cannot add moments with folds of different labels. Fit one of them with folds=None")
         groups = max(len(self.count), len(other.count))
         reserved = tuple(k for k in self.judges if k in other.judges)
         if not reserved:
             raise ValueError(
-                f"networks were trained on rows of all folds of one side or the other ({self.reserved} and "
-                f"{other.reserved} are reserved); measure one with folds=None"
+                f"cannot add moments without a common reserved fold, got {self.reserved} and {other.reserved}. Fit one "
+                "of them with folds=None"
             )
         return replace(
             self,
@@ -183,24 +182,24 @@ class Folds(Registered):
 
     @property
     def filled(self) -> list[int]:
-        """The folds whose rows have some weight."""
+        """Folds with rows of positive weight."""
         return [fold for fold in range(self.number) if self.weight[fold] > 0]
 
     def of(self, group: int) -> dict[str, Array]:
-        """The sums of one group."""
+        """Return the sums of one group."""
         return {name: values[group] for name, values in self.arrays.items()}
 
     def mapped(self, each: Callable[[Mapping[str, Array], float], Mapping[str, Array]]) -> Folds:
-        """The same with what `each` makes of the sums of a group, and of its weight."""
+        """Return the folds with sums transformed by `each(sums, weight)`."""
         found = [each(self.of(group), float(weight)) for group, weight in enumerate(self.weight)]
         return replace(self, arrays={name: np.stack([sums[name] for sums in found]) for name in found[0]})
 
     def means(self, groups: NDArray[np.integer[Any]], weight: float, counts: frozenset[str]) -> dict[str, Array]:
-        """The means over the rows of some groups, of this weight together, of all sums but `counts`."""
+        """Return the means over the rows of `groups`, of total `weight`, of all sums except `counts`."""
         return {name: _added(v, groups) / weight for name, v in self.arrays.items() if name not in counts}
 
     def merged(self, part: NDArray[np.integer[Any]]) -> Folds:
-        """The folds by the part (K,) in which each stands, without landmark rows."""
+        """Return the folds merged into parts (K,), without landmark rows."""
         own, number = slice(self.number), int(part.max()) + 1
         return replace(
             self,
@@ -213,13 +212,13 @@ class Folds(Registered):
         )
 
     def total(self) -> dict[str, Array]:
-        """The sums over all groups, in their order."""
-        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is told when it is solved
+        """Return the sums over all groups, added in order."""
+        with np.errstate(over="ignore", invalid="ignore"):  # overflow is reported when the moments are solved
             return {name: reduce(np.add, values) for name, values in self.arrays.items()}
 
 
 def _added(values: Array, groups: NDArray[np.integer[Any]]) -> Array:
-    """The sum of some entries (...) of an array (G, ...), none of which is copied."""
+    """Return the sum of some entries (...) of an array (G, ...), without copies."""
     total: Array = values[groups[0]].copy()
     for group in groups[1:]:
         total += values[group]
@@ -229,10 +228,10 @@ def _added(values: Array, groups: NDArray[np.integer[Any]]) -> Array:
 def gathered(
     sums: MutableMapping[str, Any], groups: int, release: Callable[[], None] = lambda: None, **rule: Any
 ) -> tuple[Folds, dict[str, Array]]:
-    """Folds of the sums that tasks sent under the names `name_in(group, name)`, and the sums over all of them.
+    """Return folds from the sums of tasks, named `name_in(group, name)`, and the sums over all groups.
 
-    A group without rows has zeros. The sums are taken out of the mapping one by one, so that no more than one is held
-    twice: `release` gives the memory of those that were taken back to the system.
+    A group without rows has zeros. Sums are removed from the mapping one by one, so that at most one is in memory
+    twice; `release` returns the freed memory to the system.
     """
     weight, count = sums.pop(WEIGHT), sums.pop(COUNT)
     whole = {key.partition("/")[2]: sums.pop(key) for key in list(sums) if key.startswith(name_in(ALL, ""))}
@@ -251,36 +250,36 @@ def gathered(
 
 
 def _widened(values: Any, groups: int) -> Any:
-    """The sums by group with groups of zeros behind."""
+    """Return the sums by group, extended by groups of zeros."""
     missing = groups - len(values)
     return np.concatenate([values, np.zeros((missing, *values.shape[1:]), values.dtype)]) if missing else values
 
 
 class FoldRule(ABC):
-    """A rule that gives each row one of `number` folds."""
+    """Rule that assigns each row to one of `number` folds."""
 
     rule: FoldKind
     number: int
 
     @abstractmethod
     def of(self, rows: Rows) -> Array:
-        """Return the folds (c,) of rows from anywhere in the data."""
+        """Return the folds (c,) of any rows of the data."""
 
     def most(self, start: int, stop: int) -> int:
-        """Return the most folds that the rows start to stop can be in."""
+        """Return the maximum number of folds of the rows from start to stop."""
         return min(self.number, stop - start)
 
     @property
     def origin(self) -> dict[str, Any]:
-        """What `Folds` keep of the rule, by which rows that are appended later come to their folds."""
+        """Fields of `Folds` that define the rule for rows that are appended later."""
         return {"rule": self.rule}
 
 
 @dataclass(frozen=True)
 class RandomFolds(FoldRule):
-    """Folds by a hash of the row's number, the same whatever the chunks and whatever is appended.
+    """Folds by a hash of the number of the row, independent of chunks and of appended rows.
 
-    Of few `rows` in all, if they are given, those in the order of the hashes are dealt in turn: to folds of equal size.
+    If the total number of `rows` is given and small, folds have equal sizes: rows are assigned in the order of hashes.
     """
 
     number: int
@@ -314,12 +313,12 @@ class BlockedFolds(FoldRule):
 
     @property
     def length(self) -> int:
-        """The rows of the shortest block."""
+        """Number of rows of the shortest block."""
         return self.rows // self.number
 
     @cached_property
     def ends(self) -> Array:
-        """The row after the last of each block."""
+        """Row after the last one of each block."""
         return np.linspace(0, self.rows, self.number + 1).astype(np.int64)[1:]
 
     def of(self, rows: Rows) -> Array:
@@ -332,7 +331,7 @@ class BlockedFolds(FoldRule):
         return min(self.number, int(last - first) + 1)
 
     def block(self, numbers: Array) -> Array:
-        """The numbers of the blocks in which these rows are."""
+        """Return the numbers of the blocks of these rows."""
         numbers = (numbers % self.period if self.period else numbers) // self.unit
         early = np.searchsorted(self.ends, numbers, "right")
         return np.asarray(early + np.maximum(numbers - self.rows, 0) // self.length)
@@ -345,9 +344,9 @@ class BlockedFolds(FoldRule):
 
 @dataclass(frozen=True, eq=False)
 class LabelledFolds(FoldRule):
-    """The field `fold` has a label for each row: one of `values`, sorted, which users know by their `names`.
+    """Folds by the label of each row in the field `fold`, one of `values`, sorted, with the `names` of the user.
 
-    A row whose label is not among the values is an error.
+    Raises ValueError for a row with another label.
     """
 
     values: Array
@@ -364,7 +363,7 @@ class LabelledFolds(FoldRule):
         strange = np.flatnonzero(self.values[found] != labels)
         if len(strange):
             row = int(strange[0])
-            raise ValueError(f"row {rows[NUMBER][row]} has a label, {labels[row]}, that the folds had not before")
+            raise ValueError(f"row {rows[NUMBER][row]} has a label, {labels[row]}, that is not among those of the fit")
         return found
 
     @property
@@ -374,28 +373,30 @@ class LabelledFolds(FoldRule):
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """The groups in which a pass sums its rows: the folds, and behind them rows that coincide with landmarks."""
+    """Groups of rows in a pass: the folds, followed by the rows that coincide with landmarks."""
 
     fold_rule: FoldRule
     landmarks: LandmarkMatcher | None = None
 
     @property
     def number(self) -> int:
-        """The number G of groups."""
+        """Number G of groups."""
         return self.fold_rule.number + (self.landmarks is not None)
 
     def of(self, rows: Rows) -> Array:
-        """The groups (c,) of these rows."""
+        """Return the groups (c,) of these rows."""
         found = self.fold_rule.of(rows)
         return found if self.landmarks is None else np.where(self.landmarks(rows["x"]), self.fold_rule.number, found)
 
     def split(self, rows: Rows) -> Iterator[tuple[int, Rows]]:
-        """The rows of each group that has some, with the group's number."""
+        """Yield the number of each nonempty group with its rows."""
         found = self.of(rows)
-        if (found == found[:1]).all():  # none is copied
+        if (found == found[:1]).all():  # without copies
             yield from ((int(group), rows) for group in found[:1])
             return
-        short = found.astype(np.uint16) if self.number <= 2**16 else found  # of short integers by radix, in linear time
+        short = (
+            found.astype(np.uint16) if self.number <= 2**16 else found
+        )  # radix sort of short integers, in linear time
         order = np.argsort(short, kind="stable")
         borders = np.concatenate([[0], np.cumsum(np.bincount(found, minlength=self.number))])
         for group in np.flatnonzero(np.diff(borders)).tolist():
@@ -404,12 +405,12 @@ class Groups:
 
 
 def hashed(keys: Array, folds: int) -> Array:
-    """The fold of each key: its hash, modulo the number of folds."""
+    """Return the fold of each key: its hash modulo the number of folds."""
     return np.asarray((mixed(keys) % np.uint64(folds)).astype(np.int64))
 
 
 def mixed(numbers: Array) -> Array:
-    """The splitmix64 of each number."""
+    """Return the splitmix64 hash of each number."""
     z = np.asarray(numbers).astype(np.uint64) + np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -417,9 +418,9 @@ def mixed(numbers: Array) -> Array:
 
 
 class LandmarkMatcher:
-    """A test of points (c, d) for equality with any of the landmarks (p, d), in every coordinate, bit for bit.
+    """Test of points (c, d) for exact equality with any of the landmarks (p, d).
 
-    The coordinate in which most landmarks differ rules out nearly all points; only points that pass are compared whole.
+    The coordinate with most distinct values is compared first, and excludes nearly all points.
 
     Examples
     --------
@@ -440,10 +441,10 @@ class LandmarkMatcher:
         self.points = np.sort(_whole(points))
 
     def __str__(self) -> str:
-        return "landmarks, which are left out: take fewer of them, or Landmarks(drop_landmark_rows=False)"
+        return "landmarks, which are left out. Use fewer landmarks, or Landmarks(drop_landmark_rows=False)"
 
     def __call__(self, x: Array) -> NDArray[np.bool_]:
-        """Which of the points (c, d) are landmarks, (c,)."""
+        """Return which of the points (c, d) are landmarks, (c,)."""
         values = np.asarray(x[:, self.column], dtype=float)
         result = np.asarray(self.values[np.searchsorted(self.values[:-1], values)] == values)
         rows = np.flatnonzero(result)
@@ -455,6 +456,6 @@ class LandmarkMatcher:
 
 
 def _whole(points: Array) -> Array:
-    """Each point as one value, which compares by its bytes."""
+    """Return each point as a single value, compared by its bytes."""
     points = np.ascontiguousarray(points)
     return points.view(np.dtype((np.void, points.itemsize * points.shape[1])))[:, 0]

@@ -1,12 +1,11 @@
-"""Error bars of a spectrum from the folds of its moments: jackknife errors and `validation_values_` on held-out rows.
+"""Error bars of a spectrum from the folds of its moments: jackknife errors and validation values.
 
-The solution without fold k is turned to the whole solution (Procrustes), so that its values and functions pair with
-those of the whole. The spread of the turned values gives standard errors s (delete-one-fold jackknife); the turned
-functions, each measured on the fold that it was not fitted to, give held-out values h. By min-max h lies beyond the
-fitted value l, which is too good by overfitting, and the interval reaches from one to the other, widened by the
-jackknife: √(l h) exp(+-(1.15 t s / l + |ln(h / l)| / 2)). Where
-other functions had lower values on rows held out when these were chosen, it goes down to them; and where half of the
-landmarks change values, below them by as much (`moments.solution`).
+The solution without fold k is rotated to the solution of all rows (Procrustes), so that values and functions
+correspond. Standard errors s are those of the delete-one-fold jackknife of the rotated values; validation values h are
+those of the rotated functions on the folds that were left out. By the min-max principle h is beyond the fitted value l,
+which is biased by overfitting. The interval extends from one to the other, widened by the jackknife: √(l h) exp(+-(1.15
+t s / l + |ln(h / l)| / 2)). It is extended downwards to lower validation values of other functions in the search, and
+by the change of values if half of the landmarks are removed (`moments.solution`).
 """
 
 from __future__ import annotations
@@ -31,22 +30,22 @@ Sums = Mapping[str, Array]
 
 LEVEL = 0.95
 LEAST_ROWS = 100  # for intervals
-WIDENED = 1.15  # times the jackknife's errors, with which intervals held .90 to .92 of the values of 37 problems
+WIDENED = 1.15  # factor of jackknife errors, for which intervals contained 0.90 to 0.92 of the values of 37 problems
 RELIABLE_RATIO, RELIABLE_WIDTH = 1.1, 0.3
 
 
 @dataclass(frozen=True, eq=False)
 class Errors:
-    """How far k values may be off by the choice of rows.
+    """Sampling errors of k values.
 
     `intervals` (k, 2) are the ends of 95 % intervals, `standard` (k,) standard errors of `Operator.reported_values`,
-    `held_out` (k,) the values on rows that were not fitted to, `groups` (k,) numbers clusters of values that the data
-    cannot tell apart, `angles` (k,) is the sine of the angle by which the functions of a value's group turn, a standard
-    error. Values that are
-    `reliable` (k,) have held-out over fitted values below 1.1 (or fitted over held-out ones, of singular values) and an
-    interval narrower than 30 % of the value plus the operator's `resolution`, and no other functions have values on
-    rows held out that are lower by a tenth; so have constants, 0 by construction. Without enough rows or folds,
-    `reason` says so, intervals are NaN, and nothing is reliable.
+    `held_out` (k,) validation values, `groups` (k,) the numbers of groups of values that the data cannot distinguish,
+    and `angles` (k,) standard errors of the functions of a group, as the sine of an angle.
+
+    Values are `reliable` (k,) if the ratio of validation to fitted value (its inverse for singular values) is below
+    1.1, the interval is narrower than 30 % of the value plus the operator's `resolution`, and no other functions have a
+    validation value lower by a tenth; or if they are constants, 0 by construction. If there are too few rows or folds,
+    `reason` is the explanation, intervals are NaN, and no value is reliable.
     """
 
     intervals: Array
@@ -61,23 +60,23 @@ class Errors:
 def errors_of(
     problem: GalerkinProblem, folds: Folds | None, undercut: Array | None = None, least: int = LEAST_ROWS
 ) -> Errors:
-    """The error bars of a problem's solution, from the folds of its moments.
+    """Return the error bars of the solution of a problem, from the folds of its moments.
 
-    The intervals go down to what other functions have, the factors `undercut` (k,) of these values. There are none of
-    fewer rows than the `least`.
+    Intervals are extended to the values of other functions, which are lower by the factors `undercut` (k,). There are
+    no error bars for fewer than `least` rows.
     """
     k, rows = len(problem.whole.values), problem.count_of_rows
     if not k:
-        return _unknown(k, "no error bars: no value is left")
+        return _unknown(k, "no error bars: there are no values")
     if folds is None or folds.number < 2:
         return _unknown(k, "no error bars without folds")
     if rows < least:
-        return _unknown(k, f"no error bars from {rows} rows: {least} at least are needed")
+        return _unknown(k, f"no error bars from {rows} rows: at least {least} are required")
     filled = folds.filled
     if len(filled) < 2:
         return _unknown(k, "no error bars: all weight is in one fold")
     if problem.pairs is not None and any_pair_alone(folds.arrays[PRESENT]):
-        return _unknown(k, "no error bars: two columns have common rows in one fold alone")
+        return _unknown(k, "no error bars: two columns have common rows in one fold only")
     folds = problem.reduced(folds)
     parts = [_LeftOut(problem, folds, fold) for fold in filled]
     values = np.stack([part.values for part in parts])
@@ -89,13 +88,13 @@ def errors_of(
     held_out = _held_out(problem, [part for fold, part in zip(filled, parts, strict=True) if fold in folds.judges])
     fitted = problem.whole.values
     groups = _groups(fitted, standard, problem.nulls)
-    own = _intervals(fitted.real, held_out, standard, number)
+    single = _intervals(fitted.real, held_out, standard, number)
     means, beyond = _mean_by(groups, fitted.real), _mean_by(groups, held_out)
     joint = _intervals(means, beyond, jackknife_errors(np.stack([_mean_by(groups, v) for v in values]), factor), number)
     several = np.bincount(groups)[groups] > 1
-    both = np.stack([own, joint])
+    both = np.stack([single, joint])
     widest = np.column_stack([both[..., 0].min(axis=0), both[..., 1].max(axis=0)])
-    intervals = np.where(several[:, None], widest, own)
+    intervals = np.where(several[:, None], widest, single)
     lower = np.ones(k) if undercut is None else np.append(undercut, np.ones(k))[:k]
     lower[: problem.nulls] = 1.0
     intervals = lowered(intervals, lower)
@@ -106,29 +105,29 @@ def errors_of(
 
 
 def lowered(intervals: Array, factors: Array) -> Array:
-    """Return intervals (k, 2) with the ends next to 0 times these factors (k,), unless they hold 0."""
+    """Return intervals (k, 2) with the end nearest to 0 multiplied by factors (k,), unless they contain 0."""
     found, nearest = intervals.copy(), np.abs(intervals).argmin(axis=1)
     found[np.arange(len(found)), nearest] *= np.where(np.sign(intervals).prod(axis=1) > 0, factors, 1.0)
     return found
 
 
 def jackknife_factor(folds: Folds, number: int) -> float:
-    """By what the squared deviations of `number` solutions, each without a fold, are multiplied to be a variance."""
-    # rows that coincide with landmarks are in no fold and never left out: the others vary for them too
+    """Return the factor from the sum of squared deviations of `number` leave-one-fold-out solutions to a variance."""
+    # rows that coincide with landmarks are in no fold: the variance of other rows is increased for them
     share = 1.0 - (folds.weight[-1] / folds.weight.sum() if folds.landmarks else 0.0)
     return float((number - 1) / number / max(share, 1e-3))
 
 
 def jackknife_errors(samples: NDArray[Any], factor: float) -> Array:
-    """Return standard errors from samples (S, ...), each without a fold."""
+    """Return jackknife standard errors from samples (S, ...), each without one fold."""
     deviations = np.abs(samples - samples.mean(axis=0))
-    return np.asarray(np.sqrt(factor) * np.hypot.reduce(deviations, axis=0))  # variances of variances would overflow
+    return np.asarray(np.sqrt(factor) * np.hypot.reduce(deviations, axis=0))  # squares of variances would overflow
 
 
 def jackknife_ends(samples: Array, factor: float) -> Array:
-    """The ends (..., 2) of 95 % intervals of the first of some samples (S, ...), from the others, each without a fold.
+    """Return the ends (..., 2) of 95 % intervals of samples[0], by the jackknife of samples[1:], each without a fold.
 
-    NaN where these are fewer than two.
+    NaN if there are fewer than two folds.
     """
     number = len(samples) - 1
     if number < 2:
@@ -138,30 +137,30 @@ def jackknife_ends(samples: Array, factor: float) -> Array:
 
 
 def _half_width(number: int) -> float:
-    """Half of an interval from so many folds, in standard errors."""
+    """Return the half width of an interval from `number` folds, in standard errors."""
     return WIDENED * float(scipy.special.stdtrit(number - 1, 0.5 + LEVEL / 2))
 
 
 def held_out_by_folds(problem: GalerkinProblem, folds: Folds) -> Array:
-    """The values of a problem on rows that were not fitted to, from the folds of its moments."""
+    """Return the validation values of a problem from the folds of its moments."""
     folds = problem.reduced(folds)
     return _held_out(problem, [_LeftOut(problem, folds, fold) for fold in folds.judges])
 
 
 def pattern_ends(problem: GalerkinProblem, folds: Folds, groups: NDArray[np.int64], landmarks: Array) -> Array:
-    """The ends (k, d, 2) of 95 % intervals of the patterns of principal components, from those without each fold.
+    """Return the ends (k, d, 2) of 95 % jackknife intervals of the patterns of principal components.
 
-    Components without a fold are turned to those of all rows within their `groups` (k,). The functions are the constant
-    and products with orthonormal `landmarks` (r, d), the last r, in whose span rows lie.
+    Components without a fold are rotated to those of all rows within their `groups` (k,). The last r functions are
+    products with orthonormal `landmarks` (r, d), which span the rows.
     """
     q = slice(-len(landmarks), None)
 
     def turned(part: _LeftOut) -> Any:
-        own = [np.flatnonzero(groups == group) for group in np.unique(groups)]
-        return scipy.linalg.block_diag(*(_turn(part.overlap[np.ix_(some, some)], 0) for some in own))
+        members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
+        return scipy.linalg.block_diag(*(_turn(part.overlap[np.ix_(some, some)], 0) for some in members))
 
     def pattern(means: Sums, functions: Any) -> Array:
-        """Cov(q x, f), (r, k), of functions f of variance 1."""
+        """Return Cov(q x, f), (r, k), of functions f of variance 1."""
         first = means["first"]
         return np.asarray((means["gram"][q] - np.outer(first[q], first)) @ functions)
 
@@ -174,9 +173,9 @@ def pattern_ends(problem: GalerkinProblem, folds: Folds, groups: NDArray[np.int6
 
 
 class _LeftOut:
-    """The solution without one fold, turned to the whole solution; and what it gives on that fold.
+    """Solution without one fold, rotated to the solution of all rows, with its sums on that fold.
 
-    The folds' sums are of the functions in which parts are solved (`GalerkinProblem.reduced`).
+    The sums of folds are those of `GalerkinProblem.reduced`.
     """
 
     def __init__(self, problem: GalerkinProblem, folds: Folds, fold: int):
@@ -197,7 +196,7 @@ class _LeftOut:
         self.sums = self._sums(problem, means, seen, found)
 
     def _sums(self, problem: GalerkinProblem, means: Sums, seen: Sums, found: Solution) -> list[Any]:
-        """The form and the Gram matrices of the turned functions, summed over the fold, less the fitted means."""
+        """Return the form and the Gram matrices of the rotated functions over the fold, minus the fitted means."""
         left, first = found.left @ self.turn, problem.right.role.named("first")
         right = left if found.right is found.left else found.right @ self.turn
         norms = None if problem.norms is None else (self.weight * problem.norms[0], self.weight * problem.norms[1])
@@ -209,12 +208,12 @@ class _LeftOut:
         return parts if norms is None else [parts[0], *sums[1:]]
 
     def _shared(self, one: tuple[Any, Any], other: tuple[Any, Any]) -> Any:
-        """What the means that were fitted take from sums over the fold, both given for functions of either side."""
+        """Return the correction of sums over the fold for the fitted means of functions of two sides."""
         (mean, total), (other_mean, other_total) = one, other
         return np.outer(mean, other_total) + np.outer(total, other_mean) - self.weight * np.outer(mean, other_mean)
 
     def angles(self, groups: NDArray[np.int64]) -> Array:
-        """The sine of the largest angle between the functions of each value's group and all of this solution's."""
+        """Return the sine of the largest angle between the functions of each group and the span of this solution."""
         result = np.zeros(len(groups))
         for group in np.unique(groups):
             members = np.flatnonzero(groups == group)
@@ -225,17 +224,17 @@ class _LeftOut:
 
 
 def _turn(overlap: Any, nulls: int) -> Any:
-    """The rotation (k', k) that brings a part's functions closest to the whole's; leading null functions stay apart."""
+    """Return the rotation (k', k) of the functions of a part to those of all rows; null functions stay separate."""
     turn = np.zeros(overlap.shape, overlap.dtype)
-    own = min(nulls, *overlap.shape)
-    for some in (slice(0, own), slice(own, None)):
+    null = min(nulls, *overlap.shape)
+    for some in (slice(0, null), slice(null, None)):
         u, _, vt = np.linalg.svd(overlap[some, some], full_matrices=False)
         turn[some, some] = u @ vt
     return turn
 
 
 def _held_out(problem: GalerkinProblem, parts: list[_LeftOut]) -> Array:
-    """The values on each fold's rows of the functions fitted to the others, the folds' sums added up."""
+    """Return the values of functions on the folds that they were not fitted to, from the total of their sums."""
     every = np.eye(parts[0].turn.shape[1])
     if np.iscomplexobj(parts[0].values):
         return np.full(len(every), np.nan)
@@ -245,8 +244,11 @@ def _held_out(problem: GalerkinProblem, parts: list[_LeftOut]) -> Array:
 
 
 def _intervals(fitted: Array, held_out: Array, standard: Array, number: int) -> Array:
-    """The ends (k, 2), on a logarithmic scale where both values have one sign and exceed their errors, else on a linear
-    one, of one sign where the values have one."""
+    """Return the ends (k, 2) of intervals.
+
+    The scale is logarithmic if both values have the same sign and exceed their errors, and otherwise linear; ends have
+    the sign of the values if these agree.
+    """
     t = _half_width(number)
     other = np.where(np.isnan(held_out), fitted, held_out)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -263,9 +265,9 @@ def _intervals(fitted: Array, held_out: Array, standard: Array, number: int) -> 
 
 
 def _groups(values: Any, standard: Array, nulls: int = 0) -> NDArray[np.int64]:
-    """Clusters of neighbouring values that differ by no more than two standard errors of the difference.
+    """Return the groups of consecutive values that differ by at most two standard errors of the difference.
 
-    The first `nulls` values are 0 whatever the rows, and in no cluster with others.
+    The first `nulls` values are 0 for any rows, and in no group with others.
     """
     gaps = np.abs(np.diff(values))
     apart = gaps > 2 * np.hypot(standard[1:], standard[:-1])
@@ -281,11 +283,10 @@ def _mean_by(groups: NDArray[np.int64], values: Any) -> Any:
 def reliable_by(
     fitted: Array, held_out: Array, intervals: Array, nulls: int, resolution: float = 0.0
 ) -> NDArray[np.bool_]:
-    """Which values hold up, (k,), the first `nulls` always.
+    """Return which values are reliable, (k,); the first `nulls` are always.
 
-    Differences below a thousandth of the last value and the `resolution` do not count.
-
-    They differ by less than a tenth on rows held out, or are not known there, and have narrow intervals.
+    Reliable values have narrow intervals, and validation values that differ by less than a tenth or are NaN.
+    Differences below a thousandth of the last value, or below the `resolution`, do not count.
     """
     size = np.abs(fitted)
     floor = NEGLIGIBLE * size.max(initial=0.0) + resolution + 1e-300
@@ -296,13 +297,13 @@ def reliable_by(
 
 
 def beyond_constants(reliable: NDArray[np.bool_], constants: int) -> tuple[int, int]:
-    """How many values beyond the constants, which come first, are reliable, and of how many."""
+    """Return the number of reliable values beyond the leading constants, and the number of values beyond them."""
     others = reliable[constants:]
     return int(np.count_nonzero(others)), len(others)
 
 
 def reliable_words(reliable: NDArray[np.bool_], constants: int, value: str) -> str:
-    """Return words such as "of 10 eigenvalues beyond the constant, 7 are reliable" for the `value` "eigenvalue"."""
+    """Return a phrase such as "of 10 eigenvalues beyond the constant, 7 are reliable"."""
     found, count = beyond_constants(reliable, constants)
     beyond = f" beyond the constant{'s' if constants > 1 else ''}" if constants else ""
     if count > 1:

@@ -1,4 +1,4 @@
-"""From sums of jumps between centroids to a solution, on the leading functions of the walk."""
+"""Solution from sums of jumps between centroids, in the leading functions of the walk."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from daskspectral.solve.jumps import jump_span
 from daskspectral.solve.pencil import ritz_size
 
 Array = NDArray[np.floating[Any]]
-GAP = 3e-4  # of eigenvalues: smaller ones count as 0 when they are compared
+GAP = 3e-4  # eigenvalues below this are compared as 0
 
 
 @dataclass(frozen=True, eq=False)
 class JumpSystem(System):
-    """The moments of the leading functions `span` (p, r) of a walk, of the moments `measured`."""
+    """Moments of the leading functions `span` (p, r) of a walk, reduced from the moments `measured`."""
 
     measured: Moments = field(kw_only=True)
     span: Array = field(kw_only=True)
 
     @classmethod
     def of(cls, measured: Moments, count: int) -> JumpSystem:
-        """Return the system for `count` values. Raise ValueError if sums are not finite, or weights all 0."""
+        """Return the system for `count` values; raise ValueError if sums are not finite, or all weights are 0."""
         checked_means(measured)
         basis, p = measured.basis, measured.basis.size
         span = jump_span(symmetric(measured.arrays[JUMPS], p).toarray(), 2 * ritz_size(count))
@@ -42,7 +42,7 @@ class JumpSystem(System):
             degrees = matrix.sum(axis=1)
             gram = span.T @ (matrix @ span)
             form = span.T @ (degrees[:, None] * span) - gram
-            form[0] = form[:, 0] = 0.0  # of the constant
+            form[0] = form[:, 0] = 0.0  # for the constant
             others = {name: values for name, values in sums.items() if name != JUMPS}
             return {**others, "gram": gram, "form": form, "first": span.T @ degrees}
 
@@ -59,9 +59,9 @@ class JumpSystem(System):
 
 
 def gap_ratios(moments: Moments, coefficients: Array) -> tuple[Array, Array]:
-    """Return r_k = (λ_k + e) / (λ_(k + 1) + e), e = 3e-4, k = 2 to K - 1, for K functions, and their standard errors.
+    """Return r_k = (λ_k + e) / (λ_(k + 1) + e), e = 3e-4, k = 2 to K - 1, of K functions, and their standard errors.
 
-    Values without one of the folds are those of the same functions, right to first order. Errors are 0 without folds.
+    Values without a fold are those of the same functions, correct to first order. Errors are 0 without folds.
     """
     p = len(coefficients)
 

@@ -1,18 +1,16 @@
 """Fitted functions of a transfer operator at several lags: residuals, timescales, the Chapman-Kolmogorov test.
 
-The forms at all lags are restricted to the k functions that were fitted, over all rows and without each fold; what
-follows is algebra on k × k matrices, and a jackknife tells how far it may be off.
+The forms at all lags are restricted to the k fitted functions, over all rows and without each fold; results are
+computed from k × k matrices, with errors by a jackknife.
 
-Whether trajectories start in equilibrium follows from the sums of a transfer operator at both ends of its pairs.
+Whether trajectories start in equilibrium is tested from the sums of a transfer operator at both ends of its pairs.
+Reversible and singular fits weight rows by their sampling density. If this is not the equilibrium, their values are
+biased, and timescales are too short or too long; eigenvalues of C00^-1 C01 do not depend on the weights. The values are
+not reliable in two cases: they differ from these eigenvalues, in the same functions, by half of an interval and
+significantly; or the equilibrium weights vary by half of their mean, and slow functions differ between starts and ends.
 
-Reversible and singular fits weigh rows as they were drawn. If these are not of equilibrium, so are their values, and
-timescales come out too short or too long; eigenvalues of C00^-1 C01 do not depend on the weights. Two findings withdraw
-the values: they differ from those eigenvalues, within the same functions, by half of an interval and by more than the
-error of the difference allows; or the weights of equilibrium vary by half of their mean, and slow functions differ
-between starts and ends.
-
-Eigenvalues are withdrawn only if the weights of equilibrium vary by more than their mean and are not known: the
-trajectories leave their starts and hardly return, so that few of them decide the slowest values.
+Eigenvalues are not reliable only if the equilibrium weights vary by more than their mean with a large error: the
+trajectories leave their starts and hardly return, so that few of them determine the slowest values.
 """
 
 from __future__ import annotations
@@ -35,19 +33,25 @@ from daskspectral.solve import NonNormal
 
 Array = NDArray[np.floating[Any]]
 Matrices = NDArray[np.inexact[Any]]
-CERTAIN, OFF = 2.5, 0.3  # errors from folds, and of 1 - |value|, by which a longer lag contradicts
+CERTAIN, OFF = 2.5, 0.3  # errors from folds, and share of 1 - |value|, from which a longer lag contradicts
 ROUNDING = 1e-6
-UNSEEN = 1e-12  # of the mean square of functions, which rows at least add to each
-CONSTANT = 0.5  # of a function's mean square is the square of its mean: it stands for the constant
+UNSEEN = 1e-12  # of the mean square of functions, added to each
+CONSTANT = 0.5  # least squared mean, relative to the mean square, of the function that represents the constant
 
 
 @dataclass(frozen=True, eq=False)
 class ChapmanKolmogorov:
-    """What the operator at the first lag predicts at each further one, and what is measured there.
+    """Chapman-Kolmogorov test: predictions from the first lag, and measurements, at each longer lag.
 
-    `predicted` and `measured` (lags, k, k) are the matrices of the operator in the functions, or between metastable
-    sets, entry i, j from i to j; `predicted_errors` and `measured_errors` (lags, k, k, 2) the ends of their 95 % bands
-    by a jackknife over folds. Of complex functions these are the real parts.
+    Attributes
+    ----------
+    lags : ndarray of int of shape (L,)
+        Lags beyond the first, in rows.
+    predicted, measured : ndarray of shape (L, k, k)
+        Matrices of the operator in the functions, or between metastable sets, entry i, j from i to j; the real parts
+        of complex ones.
+    predicted_errors, measured_errors : ndarray of shape (L, k, k, 2)
+        Ends of 95 % intervals by a jackknife over folds.
     """
 
     lags: NDArray[np.int64]
@@ -59,13 +63,13 @@ class ChapmanKolmogorov:
 
 @dataclass(frozen=True, eq=False)
 class LagMatrices:
-    """The operator between k fitted functions at several `lags` (L,), the first of which they were fitted at.
+    """Operator between k fitted functions at several `lags` (L,), the first of which is that of the fit.
 
-    `forms` (S, L, k, k) are <f_i, K g_j>, `grams` and `right_grams` (S, k, k) inner products of the left and of the
-    right functions, `futures` (S, k, k) those of the ends of the pairs, None where they were not measured: means over
-    all rows, and without each of S - 1 folds, whose jackknife's variance has the `factor`. `constant` is the function
-    that stands for the constant, None for none. Values are `kind` "symmetric" (real), "singular", or "eigen". `later`
-    (S, k, k) are the forms at twice the lag, if they were measured.
+    `forms` (S, L, k, k) are <f_i, K g_j>, `grams` and `right_grams` (S, k, k) inner products of the left and right
+    functions, `futures` (S, k, k) those at the ends of pairs, if measured, and `later` (S, k, k) forms at twice the
+    lag, if measured: means over all rows and without each of S - 1 folds, with the `factor` of the jackknife variance.
+    `constant` is the index of the function that represents the constant, or None. `kind` of values is "symmetric"
+    (real), "singular", or "eigen".
     """
 
     lags: NDArray[Any]
@@ -80,7 +84,7 @@ class LagMatrices:
 
     @classmethod
     def of(cls, moments: Moments, left: Matrices, right: Matrices | None = None) -> LagMatrices:
-        """Those of functions with coefficients (p, k) and (q, k); of the left ones alone where `right` is None."""
+        """Return the matrices of functions with coefficients (p, k) and (q, k), by default of the left ones."""
         operator: Any = moments.operator
         two_sided = right is not None and "right_gram" in moments.arrays
         v = left if right is None else right
@@ -107,11 +111,11 @@ class LagMatrices:
 
     @classmethod
     def of_generator(cls, moments: Moments, functions: Array) -> LagMatrices:
-        """Return exp(t L) between functions (p, k) of a reversible generator L, t the time of the fastest of them."""
+        """Return exp(t L) between functions (p, k) of a reversible generator L, t the timescale of the fastest."""
         reduced = Reduced(moments)
         grams, means = reduced("gram", functions, functions), reduced("first", functions)
         rates = np.linalg.solve(grams, reduced("form", functions, functions))
-        rates = -np.sign(np.trace(rates[0])) * rates  # the form is of L, or of -L
+        rates = -np.sign(np.trace(rates[0])) * rates  # the form is of L or -L
         time = 1 / np.abs(np.linalg.eigvals(rates[0])).max()
         forms = grams @ scipy.linalg.expm(time * rates)
         constant = constant_of(means[0], grams[0])
@@ -120,25 +124,25 @@ class LagMatrices:
 
     @property
     def processes(self) -> NDArray[np.intp]:
-        """The numbers of the functions that are no constant."""
+        """Indices of the nonconstant functions."""
         return np.delete(np.arange(self.grams.shape[1]), [] if self.constant is None else self.constant)
 
     @property
     def operator(self) -> Matrices:
-        """The matrix (k, k) of the operator at the first lag in the functions, K f_j = Σ_i f_i operator_ij."""
+        """Matrix (k, k) of the operator at the first lag in the functions, K f_j = Σ_i f_i operator_ij."""
         return np.asarray(np.linalg.solve(self.grams[0], self.forms[0, 0]))
 
     @cached_property
     def values(self) -> Matrices:
-        """The values (S, L, k) at each lag of the modes that overlap most with each function."""
+        """Values (S, L, k) at each lag of the modes that overlap most with each function."""
         parts = zip(self.forms, self.grams, self.right_grams, strict=True)
         return np.stack([[self._followed(form, gram, right) for form in forms] for forms, gram, right in parts])
 
     def timescales(self, known: Array | None = None) -> tuple[Array, Array]:
-        """-lag / ln |value|, (L, k'), of each process at each lag, and the ends of 95 % intervals, (L, k', 2).
+        """Return timescales -lag / ln |value|, (L, k'), at each lag, and the ends of 95 % intervals, (L, k', 2).
 
-        They are infinite for values of modulus 1 or more. The intervals at the first lag hold those of the `known` ends
-        (k, 2) of the values' intervals, and what lies between one lag and twice as much (`_rising`).
+        Infinite for values of modulus 1 or more. Intervals at the first lag contain those of the `known` ends (k, 2) of
+        intervals of the values, and the value between one lag and two (`_rising`).
         """
         sizes = np.abs(self.values[..., self.processes])
         ends = np.maximum(jackknife_ends(sizes, self.factor), 0)
@@ -150,10 +154,10 @@ class LagMatrices:
 
     @property
     def _rising(self) -> Array:
-        """The upper ends (k,) of <f, K_2t f> / <f, K_t f> of reversible processes, 0 unless it exceeds the value.
+        """Upper ends (k,) of <f, K_2t f> / <f, K_t f> of reversible processes, 0 unless it exceeds the value.
 
-        A function that the slowest process has a part in decays faster at first: of its values this ratio is free of
-        what the functions do not resolve, and not above that of the process.
+        An approximate eigenfunction decays faster at first. This ratio is less affected by the part of it that is not
+        resolved, and is not above the value of the slowest process.
         """
         if self.kind != "symmetric" or self.later is None or len(self.grams) < 3:
             return np.zeros(self.grams.shape[1])
@@ -164,10 +168,11 @@ class LagMatrices:
         return np.where(sure, jackknife_ends(ratios, self.factor)[:, 1], 0.0)
 
     def residuals(self, values: Matrices) -> Array:
-        """The ends (k, 2) of 95 % intervals of |K f - l f|, for functions f of unit norm and their values l (k,).
+        """Return the ends (k, 2) of 95 % intervals of |K f - l f|, for functions f of unit norm and values l (k,).
 
-        Of reversible processes by <f, K_2t f> - 2 l <f, K_t f> + l²; of others E |f(y) - l f(x)|², which includes the
-        noise, an upper bound (residual DMD: Colbrook, Li, Raut and Townsend 2023). Squares are cut off at 0 last.
+        The square is <f, K_2t f> - 2 l <f, K_t f> + l² for reversible processes, and otherwise E |f(y) - l f(x)|², an
+        upper bound that includes the noise (residual DMD: Colbrook, Li, Raut and Townsend 2023). Its ends are clipped
+        at 0.
         """
         norms = np.diagonal(self.grams, axis1=-2, axis2=-1).real
         once = np.diagonal(self.forms[:, 0], axis1=-2, axis2=-1)
@@ -178,10 +183,10 @@ class LagMatrices:
 
     @property
     def contradicted(self) -> NDArray[np.bool_]:
-        """Which functions (k,) the next lag contradicts: there the process is not that which one lag predicts.
+        """Functions (k,) whose values at the next lag contradict the prediction from the first.
 
-        By a third of what the modulus of the predicted value loses, and by more than errors: then the rows do not
-        determine what follows, or the functions do not.
+        They differ significantly, and by a third of the decay of the modulus of the predicted value: the process is not
+        Markovian in the rows, or in the functions.
         """
         if self.later is None or len(self.grams) < 3:
             return np.zeros(self.grams.shape[1], bool)
@@ -194,7 +199,7 @@ class LagMatrices:
         return np.asarray((np.abs(off[0]) > CERTAIN * errors) & (np.abs(off[0]) > least))
 
     def propagators(self, functions: NDArray[np.intp]) -> Matrices:
-        """The matrices (S, L, m, m) of the operator at each lag in some of the functions, beside the constant."""
+        """Return the matrices (S, L, m, m) of the operator at each lag in some nonconstant functions."""
         constant = [] if self.constant is None else [self.constant]
         some = np.array([*constant, *functions])
         grams, forms = (matrices[..., some[:, None], some] for matrices in (self.grams[:, None], self.forms))
@@ -202,7 +207,7 @@ class LagMatrices:
         return np.asarray(np.linalg.solve(grams, forms)[..., beyond, beyond])
 
     def chapman_kolmogorov(self, weights: Array | None = None, functions: Any = None) -> ChapmanKolmogorov:
-        """The test in the processes; or between sets, whose memberships are `weights` (m, m) of 1 and `functions`."""
+        """Return the test in the processes, or between sets with memberships (1, `functions`) @ `weights` (m, m)."""
         found = self.propagators(self.processes if functions is None else functions)
         if weights is not None:
             found = np.linalg.inv(weights) @ with_constant(found) @ weights
@@ -213,9 +218,11 @@ class LagMatrices:
         return ChapmanKolmogorov(self.lags[1:], predicted[0], measured[0], *bands)
 
     def _followed(self, form: Matrices, gram: Matrices, right_gram: Matrices) -> Matrices:
-        """The value of the mode that overlaps most with each function, no mode twice."""
+        """Return the value of the mode that overlaps most with each function, each mode once."""
         modes: Any
-        unseen = UNSEEN * np.trace(gram).real / len(gram) * np.eye(len(gram))  # functions may vanish without a fold
+        unseen = (
+            UNSEEN * np.trace(gram).real / len(gram) * np.eye(len(gram))
+        )  # functions may vanish if a fold is left out
         gram, right_gram = gram + unseen, right_gram + unseen
         if self.kind == "singular":
             c, z = np.linalg.cholesky(gram), np.linalg.cholesky(right_gram)
@@ -231,13 +238,13 @@ class LagMatrices:
 
 
 def constant_of(means: Matrices, gram: Matrices) -> int | None:
-    """Return the number of the function that stands for the constant, by means (k,) and inner products (k, k)."""
+    """Return the index of the function that represents the constant, by means (k,) and inner products (k, k)."""
     shares = np.abs(means) ** 2 / np.diagonal(gram).real
     return int(shares.argmax()) if shares.max() > CONSTANT else None
 
 
 class Reduced:
-    """Sums of moments between fitted functions: means over all rows, and without each fold that has rows."""
+    """Moments between fitted functions: means over all rows, and without each nonempty fold."""
 
     def __init__(self, moments: Moments):
         folds = moments.folds
@@ -248,12 +255,12 @@ class Reduced:
         self.weights = moments.weight - np.concatenate([[0.0], left_out])
 
     def share(self, name: str) -> Array:
-        """Return the mean of a statistic, a number, over all rows and without each fold, (S,)."""
+        """Return the mean of a scalar statistic over all rows and without each fold, (S,)."""
         parts = [self.parts[name][fold] for fold in self.filled]
         return np.asarray((self.arrays[name] - np.stack([0.0 * self.arrays[name], *parts]))[:, 0] / self.weights)
 
     def __call__(self, name: str, left: Matrices, right: Matrices | None = None) -> Matrices:
-        """Of a form (p, q) between functions (p, k) and (q, k), conjugate on the left, or of a functional (p,)."""
+        """Return means of a form (p, q) between functions (p, k)* and (q, k), or of a functional (p,)."""
 
         def small(sums: Array) -> Matrices:
             return np.asarray(left.T @ sums if right is None else left.conj().T @ sums @ right)
@@ -264,7 +271,7 @@ class Reduced:
 
 
 def is_lagged(moments: Moments) -> bool:
-    """Whether these are moments of a transfer operator with eigenvalues, whose residuals were measured."""
+    """Return whether these are moments of a transfer operator with eigenvalues and measured residuals."""
     return (
         of_trajectories(moments.operator)
         and "right_gram" not in moments.arrays
@@ -273,7 +280,7 @@ def is_lagged(moments: Moments) -> bool:
 
 
 def resolved(residuals: Array, values: Matrices) -> NDArray[np.bool_]:
-    """Which values (k,) may lie nearer to their own than to another: residuals' lower ends within the nearest gap."""
+    """Return which values (k,) have a lower end of residuals within the gap to the nearest value."""
     gaps = np.abs(values[:, None] - values)
     np.fill_diagonal(gaps, np.inf)
     return np.asarray(~(residuals[:, 0] > gaps.min(axis=1)))
@@ -284,14 +291,14 @@ def _outer(one: Matrices, other: Matrices) -> Matrices:
 
 
 def with_constant(matrices: Matrices) -> Matrices:
-    """Matrices (..., m, m) with the constant function, of value 1, before theirs: (..., m + 1, m + 1)."""
+    """Return matrices (..., m + 1, m + 1), extended by a leading constant function of value 1."""
     found = np.zeros((*matrices.shape[:-2], *(n + 1 for n in matrices.shape[-2:])), matrices.dtype)
     found[..., 0, 0], found[..., 1:, 1:] = 1, matrices
     return found
 
 
 def _implied(sizes: Array, lags: Any) -> Array:
-    """-lag / ln |value| of moduli (...), infinite from 1 on, 0 at 0."""
+    """Return -lag / ln |value| of moduli (...), infinite from 1 on, 0 at 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(np.where(sizes >= 1, np.inf, -lags / np.log(np.minimum(sizes, 1))))
 
@@ -299,25 +306,25 @@ def _implied(sizes: Array, lags: Any) -> Array:
 # -- starts out of equilibrium -----------------------------------------------------------------------------------------
 
 
-SLOWEST = 3  # functions that are compared
-UNEVEN = 0.5  # of their mean, by which weights of equilibrium vary
+SLOWEST = 3  # number of functions that are compared
+UNEVEN = 0.5  # variation of equilibrium weights, relative to their mean
 SURE, LIKELY = 4.0, 3.0  # errors from folds: chance exceeds them in 1 of 300 samples, and in 1 of 70
-UNKNOWN = 0.7  # error of ln(1 + imbalance²), from which weights of equilibrium are not known
-NEGLIGIBLE = 0.02  # of 1 - value: a bias of a timescale that does not matter
+UNKNOWN = 0.7  # error of ln(1 + imbalance²) from which equilibrium weights are unknown
+NEGLIGIBLE = 0.02  # of 1 - value: a negligible bias of a timescale
 
 
 @dataclass(frozen=True)
 class Starts:
-    """How far rows are from equilibrium.
+    """Deviation of the starts of trajectories from equilibrium.
 
     Attributes
     ----------
     imbalance : float
-        Standard deviation of the weights of equilibrium over their mean; 0 without a constant function.
+        Standard deviation of the equilibrium weights over their mean; 0 without a constant function.
     drift : float
         Largest mean of f(y) - f(x) or f(y)² - f(x)² of a slow function over its error.
     out_of_equilibrium : bool
-        Whether the values are those of the process as it was started, or depend on few trajectories that return.
+        Whether values depend on the starts, or on few trajectories that return.
     """
 
     imbalance: float = 0.0
@@ -326,10 +333,9 @@ class Starts:
 
 
 def starts_of(moments: Moments, functions: Matrices) -> Starts:
-    """Test the starts of pairs in the span of fitted left functions, coefficients (p, k).
+    """Test whether pairs start in equilibrium, in the span of fitted left functions, coefficients (p, k).
 
-    Of `Transfer` with right functions in the same basis, reversible, or right functions of "eigen". Without folds
-    nothing is out of equilibrium.
+    Requires `Transfer` with right functions in the same basis. Without folds, no deviation is significant.
     """
     starts, pairs, ends, constant, factor = both_ends(moments, functions)
     imbalance = _imbalance(starts[0], pairs[0], constant)
@@ -348,7 +354,7 @@ def starts_of(moments: Moments, functions: Matrices) -> Starts:
         sizes = np.array([[math.log1p(_imbalance(*means, constant) ** 2)] for means in zip(starts, pairs, strict=True)])
         unknown = imbalance > 1 and drift > LIKELY and errors(sizes)[0] > UNKNOWN
         return Starts(imbalance, drift, bool(unknown))
-    if not singular:  # by what reversed time changes beyond noise
+    if not singular:  # remove the noise of the antisymmetric part
         turned = (pairs - pairs.swapaxes(1, 2)) / 2
         kept = np.abs(turned[0]) > SURE * errors(turned)
         if constant is not None:
@@ -372,9 +378,9 @@ def starts_of(moments: Moments, functions: Matrices) -> Starts:
 
 
 def both_ends(moments: Moments, functions: Matrices) -> tuple[Matrices, Matrices, Matrices, int | None, float]:
-    """Inner products (S, k, k) of starts, of starts and ends, of ends; the number of the constant; the factor.
+    """Return inner products (S, k, k) of starts, of starts and ends, and of ends, index of the constant, and factor.
 
-    Of centered functions the constant comes first.
+    For centered functions the constant is the first.
     """
     operator: Any = moments.operator
     reduced = Reduced(moments)
@@ -387,7 +393,7 @@ def both_ends(moments: Moments, functions: Matrices) -> tuple[Matrices, Matrices
         starts, constant = 2 * gram - ends, constant_of(means[0], gram[0])
         followed = reduced("followed", functions, functions) / reduced.share("tested")[:, None, None]
         turned = (followed - followed.swapaxes(1, 2)) / 2
-        if constant is not None:  # known of all pairs
+        if constant is not None:  # known for all pairs
             turned[:, constant] = (ends - starts)[:, constant] / 2
             turned[:, :, constant] = -turned[:, constant]
         pairs = gram - form + turned
@@ -403,7 +409,7 @@ def both_ends(moments: Moments, functions: Matrices) -> tuple[Matrices, Matrices
 
 
 def _after_constant(products: Matrices, left: Matrices, right: Matrices) -> Matrices:
-    """Inner products (S, 1 + k, 1 + k) with the constant first, from those of functions and their means (S, k)."""
+    """Return inner products (S, 1 + k, 1 + k) with the constant first, from those of functions and means (S, k)."""
     found = np.ones((len(products), *(1 + n for n in products.shape[1:])), products.dtype)
     found[:, 1:, 1:], found[:, 1:, 0], found[:, 0, 1:] = products, left, right
     return found
@@ -418,6 +424,6 @@ def _imbalance(starts: Matrices, pairs: Matrices, constant: int | None) -> float
 
 
 def stationary(pairs: Matrices, starts: Matrices) -> Matrices:
-    """The function u (k,), up to a factor, with <u, K f> = <u, f> for all f: how rows weigh in equilibrium."""
+    """Return the function u (k,) of equilibrium weights, up to a factor: <u, K f> = <u, f> for all f."""
     values, functions = scipy.linalg.eig(pairs.conj().T, starts)
     return np.asarray(functions[:, np.abs(values - 1).argmin()])

@@ -1,10 +1,9 @@
-"""From modes to a solution: matrices of the leading functions for a prior, which are solved as any other moments are.
+"""Solution from Fourier modes: moments are reduced to the leading functions for a spectral density, and solved.
 
-The prior S² of a stationary kernel and the penalty single out, among the p functions of the lattice, those that the
-data and their smoothness determine: the leading v of A v = θ (A + t B) v, A = S Φ S, B = S L S + mu. A few
-hundred of them hold the Ritz space of all rows and, to far below the errors, of nine tenths of the rows. The form, the
-Gram matrix and their folds are reduced to these functions; error bars, groups and doubts follow from the small
-matrices.
+The spectral density S² of a stationary kernel and the penalty determine which of the p functions of the lattice matter:
+the leading v of A v = θ (A + t B) v, A = S Φ S, B = S L S + mu. A few hundred of them span the Ritz space of all rows
+and, far below the errors, of nine tenths of the rows. The form, the Gram matrix and their folds are reduced to these
+functions; error bars, groups and warnings are computed from the small matrices.
 """
 
 from __future__ import annotations
@@ -33,22 +32,23 @@ from daskspectral.solve.whitening import inverse_root
 
 Array = NDArray[np.floating[Any]]
 Arrays = Mapping[str, NDArray[Any]]
-SPAN = 400  # leading functions that are kept
-LOWEST = 300  # functions of lowest frequency that tell the scale of the last value
-FEWER = (0.5, 0.75)  # of the frequencies, by which it is told how much more of them would change
-ITERATIONS = 2  # by which the leading functions of fewer frequencies are found
-CUT_SIZE = 1331  # functions, up to which a solution without a penalty is dense
+SPAN = 400  # number of leading functions
+LOWEST = 300  # number of functions of lowest frequency, for the scale of the last value
+FEWER = (0.5, 0.75)  # shares of the frequencies, for the discretization error
+ITERATIONS = 2  # of the subspace iteration for fewer frequencies
+CUT_SIZE = 1331  # maximum number of functions without a penalty, by dense algebra
 
 
 class UnresolvedError(ValueError):
-    """The rows fill so little of the box of a lattice that its functions do not tell them apart."""
+    """The rows fill too small a part of the box of a FourierBasis to be resolved by its functions."""
 
 
-class Weighed:
-    """The forms of modes on a lattice, that was measured or of lower frequencies, weighed by the prior of a kernel.
+class WeightedModes:
+    """Forms of Fourier modes on a lattice, weighted by the spectral density of a kernel.
 
-    `sums` are the sums of all rows, with matrices of the forms; the data count as `rows` rows; `scale` is S (p,);
-    `precision` is the relative one of matrices that follow from modes, of the transform or of rounding.
+    The lattice is the measured one, or one of lower frequencies. `sums` are those of all rows, with matrices of the
+    forms; the data count as `rows` rows; `scale` is S (p,); `precision` is the relative precision of matrices from
+    modes, limited by the transform or by rounding.
     """
 
     def __init__(self, moments: Moments, kernel: Kernel, lattice: FourierLattice):
@@ -69,20 +69,19 @@ class Weighed:
         if found is not None:
             return self.mean(found)
         w = self.basis.inner.frequencies.vectors * self.scale[:, None]
-        return np.asarray(w @ w.T)  # no form tells which functions matter: smooth ones, for rows that fill the box
+        return np.asarray(w @ w.T)  # without a form for ranking: smooth functions, for rows that fill the box
 
     def roughness(self, energy: Array) -> float:
-        """kappa of the penalty."""
+        """Return kappa of the penalty."""
         squares = self.operator.slopes_squared(self.basis.dimension)
         return float(np.trace(energy)) if squares is None else squares * self.basis.slope_norm
 
     def leading(self, c: float, count: int, most: int) -> tuple[Array, int]:
-        """An orthonormal basis of the leading functions of all rows, (p, r), the constant first; how many the rows see.
+        """Return an orthonormal basis (p, r) of the leading functions, the constant first, and the rank of the data.
 
-        At most `most` are found, beside the constant. Orthonormal in the kernel's norm: of functions of unit norm on
-        the data, the smooth ones would be rounding beside the rough ones.
-
-        c is the least penalty that they serve, `count` how many values are wanted.
+        At most `most` functions follow the constant. They are orthonormal in the norm of the kernel: if normalized on
+        the data, smooth functions would be lost in the rounding of rough ones. c is the least penalty, and `count` the
+        number of values, for which they are used.
         """
         a, b, lattice = self.mean(self.sums["gram"]), self.energy(), self.basis.inner
         p = len(a)
@@ -90,27 +89,27 @@ class Weighed:
         null = int(not b[0].any())
         first = null * a[0, null:] / math.sqrt(a[0, 0])
         inner, outer = a[null:, null:] - np.outer(first, first), b[null:, null:]
-        least = CERTAIN * self.precision * np.trace(a)  # less is rounding, as of rows that are all equal
+        least = CERTAIN * self.precision * np.trace(a)  # below this is rounding, for example of equal rows
         t = scale_of(self._last_value(a, b, count), np.trace(outer), max(np.trace(inner), least))
         size = min(most, len(inner))
         try:
             theta, vectors, sigma = leading_by_cholesky(inner, outer, t, size)
         except scipy.linalg.LinAlgError:
             raise UnresolvedError(
-                f"the rows fill a small part of the box {lattice.domain.shown} of the lattice: give a smaller one"
+                f"the rows fill a small part of the box {lattice.domain.shown} of the FourierBasis. Pass a smaller box"
             ) from None
         seen = theta > self._blurred(vectors)
         rank = int(np.count_nonzero(seen))
-        if rank == size:  # of rougher functions less is known than that there are rows for them
+        if rank == size:  # all rougher functions count as determined
             rank = len(inner)
         vectors = np.linalg.qr(vectors[:, seen])[0]
         self._pencil = inner, (1 + t * sigma) * inner + t * outer
         return scipy.linalg.block_diag(np.eye(null), vectors), rank + null
 
     def coarser(self, share: float, span: Array, count: int) -> tuple[float, Moments]:
-        """Return the moments of the leading functions of a share of the frequencies, and that share exactly.
+        """Return the exact share of the frequencies, and moments of the leading functions of these, without folds.
 
-        By subspace iteration from what the `leading` functions of all frequencies have there; without folds.
+        The functions are found by subspace iteration from the `leading` functions of all frequencies.
         """
         inner, total = self._pencil
         lattice, null = self.basis.inner, len(span) - len(inner)
@@ -127,12 +126,12 @@ class Weighed:
         return width, self.reduced(few, by_fold=False)
 
     def _blurred(self, vectors: Array) -> Array:
-        """How much of the squares of functions (k,) may be errors: of the modes, and of the eigensolver."""
+        """Return the errors of the squares of functions (k,), from the modes and the eigensolver."""
         errors = CERTAIN * self.precision * self.basis.weights[-len(vectors) :] + np.finfo(float).eps
         return np.asarray(errors @ vectors**2)
 
     def _last_value(self, a: Array, b: Array, count: int) -> float:
-        """About the last value that is wanted, from the functions of lowest frequency."""
+        """Return an estimate of the last requested value from the functions of lowest frequency."""
         order = np.argsort(self.basis.inner.frequencies.squares, kind="stable")[:LOWEST]
         few, form = a[np.ix_(order, order)], b[np.ix_(order, order)]
         white = inverse_root(few, max(1e-10, CERTAIN * self.precision))
@@ -140,7 +139,7 @@ class Weighed:
         return float(values[min(count, len(values)) - 1])
 
     def reduced(self, span: Array, *, by_fold: bool = True) -> Moments:
-        """Return the moments of the functions of a span (p, r), by fold too, unless not `by_fold`."""
+        """Return the moments of the functions of a span (p, r), with folds if `by_fold`."""
         moments = self.moments if by_fold else replace(self.moments, folds=None)
         functions, operator = self.scale[:, None] * span, self.operator
 
@@ -152,9 +151,9 @@ class Weighed:
 
 @dataclass(frozen=True, eq=False)
 class ModeSystem(System):
-    """The moments of the leading functions `span` (p, r) of `weighed` ones, of which the rows determine `rank`."""
+    """Moments of the leading functions `span` (p, r) of `weighted` modes, of which the rows determine `rank`."""
 
-    weighed: Weighed = field(kw_only=True)
+    weighted: WeightedModes = field(kw_only=True)
     span: Array = field(kw_only=True)
     rank: int = field(kw_only=True)
 
@@ -164,42 +163,40 @@ class ModeSystem(System):
     ) -> ModeSystem:
         """Return the system of modes for the spectral density of a kernel, on the frequencies up to `orders`.
 
-        Raises ValueError for a solution by rank cut of more functions than are solved densely.
+        Raises ValueError for too many functions without a penalty.
         """
         whole: Any = moments.basis
         lattice = whole if orders is None else whole.truncated(orders)
-        weighed, ritz, size = Weighed(moments, kernel, lattice), ritz_size(count), lattice.size
+        weighted, ritz, size = WeightedModes(moments, kernel, lattice), ritz_size(count), lattice.size
         if penalty is None:
             check_cut_size(size)
             leading: tuple[Array, int] = np.eye(size), size
         else:
-            leading = weighed.leading(penalty, ritz, max(SPAN, 2 * ritz))
+            leading = weighted.leading(penalty, ritz, max(SPAN, 2 * ritz))
         span, rank = leading
-        fewer = [weighed.coarser(share, span, count) for share in FEWER if penalty is not None]
-        return cls(weighed.reduced(span), penalty, fewer=fewer, weighed=weighed, span=span, rank=rank)
+        fewer = [weighted.coarser(share, span, count) for share in FEWER if penalty is not None]
+        return cls(weighted.reduced(span), penalty, fewer=fewer, weighted=weighted, span=span, rank=rank)
 
     def finished(self, found: dict[str, Any]) -> dict[str, Any]:
-        weighed, measured, size = self.weighed, self.weighed.moments, self.weighed.basis.size
+        weighted, measured, size = self.weighted, self.weighted.moments, self.weighted.basis.size
         for name in Attributes(measured.operator.solver).functions:
-            found[name] = among_all(weighed.scale[:, None] * (self.span @ found[name]), measured, weighed.basis.inner)
+            found[name] = among_all(weighted.scale[:, None] * (self.span @ found[name]), measured, weighted.basis.inner)
         if self.penalty is not None:
             pair, few = isinstance(found["rank_"], tuple), self.span.shape[1]
             found["message_"] = re.sub(rf"\b\d+ of {few}\b", f"{self.rank} of {size}", found["message_"])
             found["rank_"] = (self.rank, self.rank) if pair else self.rank
         if measured.outside:
-            found["message_"] += (
-                f"; {measured.outside} of {measured.rows} rows lie outside the box, and count as absent"
-            )
-        first, squares = (v / measured.weight for v in (weighed.sums["first"], np.diag(weighed.sums["gram"])))
+            found["message_"] += f"; {measured.outside} of {measured.rows} rows are outside the box and are not used"
+        first, squares = (v / measured.weight for v in (weighted.sums["first"], np.diag(weighted.sums["gram"])))
         share = np.divide(first**2, squares, out=np.zeros_like(first), where=squares > 0)
-        found["support_"] = among_all(share * counted_rows(measured), measured, weighed.basis.inner)
+        found["support_"] = among_all(share * counted_rows(measured), measured, weighted.basis.inner)
         if "right_support_" in found:
             found["right_support_"] = found["support_"]
         return found
 
 
 def among_all(values: NDArray[Any], moments: Moments, lattice: FourierLattice) -> NDArray[Any]:
-    """Return values (p', ...) of a lattice's functions among those of all measured functions, 0 for the others."""
+    """Return values (p', ...) of the functions of a lattice, extended by 0 to all measured functions."""
     measured: Any = moments.basis
     whole = np.zeros((measured.size, *values.shape[1:]), values.dtype)
     whole[measured.frequencies.places(lattice.frequencies)] = values
@@ -207,8 +204,8 @@ def among_all(values: NDArray[Any], moments: Moments, lattice: FourierLattice) -
 
 
 def check_cut_size(size: int) -> None:
-    """Raise ValueError for more functions of a lattice than are solved without a penalty."""
+    """Raise ValueError if there are too many functions to be solved without a penalty."""
     if size > CUT_SIZE:
         raise ValueError(
-            f"solvers.Truncated takes at most {CUT_SIZE} functions of a lattice, got {size}. Lower their number."
+            f"solvers.Truncated requires at most {CUT_SIZE} functions of a FourierBasis, got {size}. Use fewer."
         )

@@ -1,4 +1,4 @@
-"""What a task measures, block by block: forms between bases and functionals of them."""
+"""Sums of forms between bases and of functionals, computed by tasks in blocks of rows."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from daskspectral.workspace import Workspace
 Array = NDArray[np.floating[Any]]
 
 UNFOLDED = frozenset({"points", "point sums", "point squares"})
-"""The sums that folds do not keep apart."""
+"""Sums that are not kept by fold."""
 
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """The sums that every task measures: forms between two bases, and functionals of each; immutable and picklable.
+    """Sums of every task: forms between two bases, and functionals of each; immutable and picklable.
 
-    Which functions a form or functional takes is said at `Basis.accumulator`. With `patterns` the columns and their
-    squares are summed too. A block has so many `rows`, by default as many as suit the left basis and the device.
+    `Basis.accumulator` defines the functions of a form or functional. With `patterns`, columns and their squares are
+    summed, too. Blocks have `rows` rows, by default a number suitable for the left basis and the device.
 
-    Called with the batches of one range of rows (mappings of fields, `x` (c, d), `weight` (c,) where given),
-    it returns the sums by name.
+    A call with the batches of one range of rows (mappings of fields, `x` (c, d), optionally `weight` (c,)) returns the
+    sums by name.
     """
 
     left: Basis
@@ -58,31 +58,31 @@ class Measure:
 
     @property
     def block_rows(self) -> int:
-        """The rows of a block."""
+        """Number of rows per block."""
         return self.rows or max(least_rows(self.device), self.left.block_rows)
 
     @property
     def gathers(self) -> bool:
-        """Whether rows wait until they fill a block: of large ones a short one costs as much as a full one."""
+        """Whether rows wait until they fill a block, because short blocks cost as much as full ones."""
         return self.block_rows > DENSE_ROWS
 
     def workspace(self) -> Workspace:
-        """Return buffers on the device. Raises ImportError or RuntimeError if there is none."""
+        """Return buffers on the device; raise ImportError or RuntimeError without a device."""
         return Workspace(device_of(self.device))
 
     def blocks(self, batch: Mapping[str, Array], workspace: Workspace) -> Iterator[Block]:
-        """Cut a batch into blocks, with the fields that the operator derives; an empty batch is one block."""
+        """Split a batch into blocks with the fields that the operator derives; an empty batch is one block."""
         for start in range(0, max(1, len(batch["x"])), self.block_rows):
             rows = slice(start, start + self.block_rows)
             yield block_of({k: v[rows] for k, v in batch.items()}, self.operator, self.dtype, workspace)
 
     def started(self, workspace: Workspace) -> Accumulator:
-        """Return the sums of one group of rows, none added yet."""
+        """Return empty sums for a group of rows."""
         return self.left.accumulator(self.right, self.forms, self.functionals, dtype=self.dtype, workspace=workspace)
 
 
 def block_of(fields: Mapping[str, Array], operator: Operator | None, dtype: str, workspace: Workspace) -> Block:
-    """Return a block of rows, with the fields that the operator derives and the roots of weights times its factors."""
+    """Return a block with the fields that the operator derives, and the roots of weights times its factors."""
     found = {name: values for name, values in fields.items() if name != "weight"}
     scale = np.sqrt(fields["weight"], dtype=float) if "weight" in fields else None
     if operator is not None:

@@ -1,4 +1,4 @@
-"""Moments: sums over rows of products of basis functions, which add in any order."""
+"""Moments: additive sums over rows of products of basis functions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Array = NDArray[np.floating[Any]]
 
 
 class LandmarkRows(StrEnum):
-    """What a pass does with rows that coincide with landmarks: nothing, sum them apart from folds, or drop them."""
+    """Treatment of rows that coincide with landmarks: kept, summed apart from the folds, or dropped."""
 
     KEPT = "kept"
     APART = "apart"
@@ -35,21 +35,56 @@ class LandmarkRows(StrEnum):
 
 @dataclass(frozen=True, eq=False)
 class Moments(Registered):
-    """Sums of forms over rows, never means: an additive monoid.
+    """Sums of forms over the rows of data: an additive monoid.
 
-    `arrays` holds the sum of each form of the `operator`, (p, q), by name, between the functions of the `basis` and, if
-    it is not None, of the `right_basis`, over `count` rows of total `weight`; `preparation` tells how points are made
-    of columns, and products were computed in the `dtype`. `rows` were read, landmarks that were left out included,
-    `skipped` of them dropped as invalid; `short_trajectories` were skipped because they are shorter than the lag.
-    `folds` has the same sums by group of rows, None where they were not kept apart. `seen` tells by field whether data
-    are those that were read (`data.integrity.Manifest.seen`), None of moments that were added up. Rows that coincide
-    with landmarks were treated as `landmark_rows` says. `penalty` is c of their penalised
-    solution, and `undercut` (k,) by what factor other functions had lower values on rows held out when these were
-    chosen. `order` are the sums over runs of neighbouring rows, which depend on the chunks (`moments.counting`), None
-    where they were not measured. `a + b` is the moments of both data together; it has folds where both have them.
-    Functions that are `of_rows` are combinations of the rows that were measured: such moments do not add. `sample` are
-    rows drawn at random, and `autocovariance` products of rows that follow one another, None if the operator needs
-    none.
+    ``a + b`` are the moments of both data sets together. Pass them to `fit_moments`.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        Sum of each form of the operator, (p, q), between left and right functions, and of functionals, by name.
+    weight : float
+        Total weight of the rows.
+    count : int
+        Number of rows in the sums.
+    basis : Basis
+        Left functions.
+    operator : Operator
+        Operator whose forms are summed.
+    dtype : str, default="float64"
+        Precision of products.
+    preparation : mapping
+        Preparation of points from columns.
+    right_basis : Basis, optional
+        Right functions, if they are others.
+    folds : Folds, optional
+        The same sums by fold; a sum of moments has folds if both have them.
+    rows : int, default=0
+        Number of rows read, including landmarks that were left out.
+    skipped : int, default=0
+        Number of invalid rows that were dropped.
+    short_trajectories : int, default=0
+        Number of trajectories that were dropped because they are shorter than the lag.
+    seen : mapping, optional
+        Identity of the data by field (`data.integrity.Manifest.seen`); None for sums of moments.
+    landmark_rows : LandmarkRows, default="kept"
+        Treatment of rows that coincide with landmarks.
+    penalty : float, optional
+        Strength c of the penalty.
+    undercut : ndarray of shape (k,), optional
+        Factors by which other functions had lower validation values in the search.
+    order : ndarray, optional
+        Sums over runs of consecutive rows, which depend on the chunks (`moments.counting`).
+    of_rows : bool, default=False
+        Whether functions are combinations of the rows; such moments cannot be added.
+    sample : Sample, optional
+        Random sample of the rows.
+    autocovariance : Autocovariance, optional
+        Products of consecutive rows, if the operator requires them.
+
+    See Also
+    --------
+    daskspectral.SpectralDecomposition : Its `moments_` are the moments of a fit.
 
     Examples
     --------
@@ -103,12 +138,12 @@ class Moments(Registered):
 
     @property
     def fingerprint(self) -> str:
-        """A digest of bases, operator, preparation of the columns and dtype; moments with equal ones can be added."""
+        """Digest of bases, operator, preparation of columns and dtype; moments with equal digests can be added."""
         return digest_of(self._digests)
 
     @property
     def _digests(self) -> dict[str, str]:
-        """A digest of each part, by its name."""
+        """Digest of each part by name."""
         measured = (self.operator.forms, self.operator.functionals)
         return {
             "bases (kernel, landmarks)": digest_of([encode(self.basis), encode(self.right_basis)]),
@@ -119,12 +154,12 @@ class Moments(Registered):
 
     @property
     def spanned(self) -> bool:
-        """Whether the functions are all linear ones on the rows, so that products with columns follow from others."""
+        """Whether functions span all linear ones on the rows, so that products with columns are not stored."""
         return SUMS in self.arrays and POINTS not in self.arrays
 
     @property
     def pairs(self) -> Pairs | None:
-        """How means follow from the sums of rows with single missing values; None where rows are whole."""
+        """Conversion of pairwise sums of rows with missing values to means; None without missing values."""
         if PRESENT not in self.arrays:
             return None
         d, columns = self.basis.dimension, self.preparation["columns"]
@@ -134,64 +169,66 @@ class Moments(Registered):
 
     @cached_property
     def _completed(self) -> Mapping[str, Array]:
-        """The means by pairs of columns; none where rows are whole."""
+        """Means by pairs of columns; empty without missing values."""
         if self.pairs is None:
             return {}
         found = self.pairs.completed({name: values / self.weight for name, values in self.arrays.items()})
         d = self.basis.dimension
-        squares = np.diag(self.arrays["gram"])[-d:] / np.diag(self.arrays[PRESENT])[:d]  # of what is present, unclipped
+        squares = (
+            np.diag(self.arrays["gram"])[-d:] / np.diag(self.arrays[PRESENT])[:d]
+        )  # over present values, not clipped
         return {**found, SUMS: found["first"][-d:], SQUARES: squares}
 
     @property
     def clipped(self) -> float:
-        """The share of negative eigenvalues, in absolute value, of covariances by pairs of columns; 0 of whole rows."""
+        """Share of negative eigenvalues, in absolute value, of the pairwise covariance; 0 without missing values."""
         return float(self._completed.get(CLIPPED, 0.0))
 
     @property
     def outside(self) -> int:
-        """The number of rows outside the domain of the basis, which count as absent."""
+        """Number of rows outside the domain of the basis, which are not used."""
         return 0 if self.basis.domain is None else self.rows - self.count - self.skipped
 
     @property
     def missing(self) -> float:
-        """The share of the entries that are missing in the rows that were summed."""
+        """Share of missing entries in the summed rows."""
         return 1 - float(np.diag(self.arrays[PRESENT]).mean() / self.weight) if PRESENT in self.arrays else 0.0
 
     def points(self, functions: Any = 1.0) -> Any:
-        """The means of f(x) x, (k, d), of functions with conjugate coefficients (k, p); of all (p, d) by default.
+        """Return the means of f(x) x, (k, d), of functions with conjugate coefficients (k, p); (p, d) by default.
 
-        Where they were not summed, they follow from x = E x + qᵀ (q x - E q x) for orthonormal landmarks q (r, d).
+        If they are not stored, they are computed from x = E x + qᵀ (q x - E q x) for orthonormal landmarks q (r, d).
         """
         if not self.spanned:
             return np.dot(functions, self.mean(POINTS))
         q: Any = self.basis.parts[-1]
         first, gram = self.mean("first"), self.mean("gram")[:, -q.size :]
-        shared, beside = np.outer(first, self.mean(SUMS)), gram - np.outer(first, first[-q.size :])
-        return np.dot(functions, shared) + np.dot(functions, beside) @ q.landmarks
+        shared, beyond = np.outer(first, self.mean(SUMS)), gram - np.outer(first, first[-q.size :])
+        return np.dot(functions, shared) + np.dot(functions, beyond) @ q.landmarks
 
     def mapped(self, each: Callable[[Mapping[str, Array], float], Mapping[str, Array]], **changes: Any) -> Moments:
-        """The moments of what `each` makes of sums, and of their weight, by fold too, with other `changes`."""
+        """Return the moments, and folds, with sums transformed by `each(sums, weight)`, and other `changes`."""
         folds = None if self.folds is None else self.folds.mapped(each)
         return replace(self, arrays=each(self.arrays, self.weight), folds=folds, **changes)
 
     def expanded(self, basis: Basis | None = None) -> Moments:
-        """Return the moments with matrices of the forms, by fold too, of this basis or a `basis` of lower order."""
+        """Return the moments, and folds, with matrices of the forms, of this basis or a `basis` of lower order."""
         found = self.basis if basis is None else basis
         return self.mapped(lambda sums, _: matrices_of(found, self.operator, sums), basis=found)
 
     def __add__(self, other: Moments) -> Moments:
-        """Return the moments of both.
+        """Add the moments of two data sets.
 
-        Raises ValueError if they measure different things, by other folds, or in the span of their rows.
+        Raises ValueError if operators, bases, preparations, dtypes or folds differ, or functions are `of_rows`.
         """
         if not isinstance(other, Moments):
             return NotImplemented
         if self.of_rows or other.of_rows:
             raise ValueError(
-                "moments of linear functions of fewer rows than columns, which span the rows of one fit, do not add: "
-                "fit all rows together, or update the model"
+                "cannot add moments of fewer rows than columns, whose functions span the rows of one fit. Fit all rows "
+                "together, or update the model"
             )
-        other = self._alike(other)
+        other = self._aligned(other)
         self._check_addable(other)
         return replace(
             self,
@@ -210,31 +247,31 @@ class Moments(Registered):
         )
 
     def _check_addable(self, other: Moments) -> None:
-        """Raise ValueError if the sums of the other are not of the same functions and forms."""
+        """Raise ValueError if the other sums are not of the same functions and forms."""
         if self.operator != other.operator:
             estimated = ""
             if estimate_of(self.operator.density) is not None:
-                estimated = (
-                    "; a density is estimated anew by each fit: take the operator of the first, moments_.operator"
-                )
-            raise ValueError(f"moments of different operators do not add: {self.operator}, {other.operator}{estimated}")
+                estimated = ". Each fit estimates the density: fit with the operator of the first, moments_.operator"
+            raise ValueError(
+                f"cannot add moments of different operators, {self.operator} and {other.operator}{estimated}"
+            )
         own, their = self._digests, other._digests
         if own != their and (difference := self.basis.difference(other.basis)):
             raise ValueError(
-                f"these moments were measured on different Fourier lattices, {difference}, and do not add; "
-                "measure both with one, FourierBasis(n_frequencies, box=...) or the basis_ of the first"
+                f"cannot add moments of different FourierBasis: {difference}. Fit both with "
+                "FourierBasis(n_frequencies, box=...), or with the basis_ of the first"
             )
         if own != their:
             raise ValueError(
-                f"these moments were measured with different {' and '.join(n for n in own if own[n] != their[n])}, and "
-                "do not add; fit the second with **first.search_results_.best_params (shell: fit --functions-of FIRST)"
+                f"cannot add moments of different {' and '.join(n for n in own if own[n] != their[n])}. Fit the second "
+                "with **first.search_results_.best_params (on the command line: fit --functions-of FIRST)"
             )
         shapes, theirs = ({k: v.shape for k, v in m.arrays.items()} for m in (self, other))
         if shapes != theirs:
-            raise ValueError(f"moments of different forms do not add: {shapes} and {theirs}")
+            raise ValueError(f"cannot add moments of different forms, {shapes} and {theirs}")
 
-    def _alike(self, other: Moments) -> Moments:
-        """Return the other moments with the centers of columns and the origin of the targets of these."""
+    def _aligned(self, other: Moments) -> Moments:
+        """Return the other moments with the centers of columns and the origin of targets of these."""
         from daskspectral.moments.regression import with_origin
         from daskspectral.operators.regression import Regression
 
@@ -246,28 +283,28 @@ class Moments(Registered):
         return other
 
     def __radd__(self, other: int) -> Moments:
-        if other == 0:  # the start of sum()
+        if other == 0:  # start value of sum()
             return self
         return NotImplemented
 
     def mean(self, name: str) -> Array:
-        """The weighted mean of one form over the rows, (p, q)."""
+        """Return the weighted mean of a sum over the rows, (p, q) for a form."""
         found = self._completed.get(name)
         return np.asarray(self.arrays[name] / self.weight) if found is None else found
 
 
 def matrices_of(basis: Basis, operator: Operator, sums: Mapping[str, Array]) -> Mapping[str, Array]:
-    """Return the sums of forms (p, p) and functionals (p,) or (p, m) from what a basis sums; other sums unchanged."""
+    """Return sums with forms (p, p) and functionals (p,) or (p, m) computed from those of a basis."""
     return sums if "gram" in sums else side_by_side(basis.matrices(operator.forms, operator.functionals, sums))
 
 
 def _both(one: Any, other: Any) -> Any:
-    """The sum of what both have, None if one has none."""
+    """Return the sum; None unless both are given."""
     return None if one is None or other is None else one + other
 
 
 def _lower(left: Array | None, right: Array | None) -> Array | None:
-    """The lower factors of both; values that one of them does not tell have 1."""
+    """Return the lower factors of both; missing ones are 1."""
     known = [factors for factors in (left, right) if factors is not None]
     size = max((len(factors) for factors in known), default=0)
     return np.min([np.append(f, np.ones(size - len(f))) for f in known], axis=0) if known else None

@@ -1,12 +1,12 @@
-"""Covariances of columns with single missing values, each from the rows in which both of its columns are present.
+"""Pairwise-complete covariances of columns with missing values.
 
-With zeros at what is missing and the mask M of what is not, weighted sums over rows give S = XᵀX, the counts N = MᵀM
-and T = XᵀM, of column i where j is present. Pairwise-complete covariances are C_ij = S_ij / N_ij - m_ij m_ji with
-m_ij = T_ij / N_ij (Little and Rubin 2019, section 3.4). They need not be positive: negative eigenvalues are clipped.
+With zeros in place of missing values and the mask M of present ones, the weighted sums over rows are S = XᵀX, the
+counts N = MᵀM, and T = XᵀM, of column i in rows with column j. The covariances are C_ij = S_ij / N_ij - m_ij m_ji with
+m_ij = T_ij / N_ij (Little and Rubin 2019, section 3.4). The matrix may be indefinite: negative eigenvalues are clipped.
 
-Held-out values and error bars are those of the folds as ever: of a fold the products about the means of the others,
-unclipped, each pair divided by its own number of rows. Of `Cross` the covariances of both views are clipped together,
-so that correlations are at most 1.
+Validation values and error bars are computed from folds as without missing values: products of a fold about the means
+of the others, not clipped, each pair divided by its number of rows. For `Cross`, the covariances of both views are
+clipped together, so that correlations are at most 1.
 """
 
 from __future__ import annotations
@@ -23,30 +23,30 @@ from daskspectral.solve.whitening import eigh
 Array = NDArray[np.floating[Any]]
 Sums = Mapping[str, Array]
 
-PRESENT, BESIDE, CLIPPED = "pairs present", "sums beside", "share clipped"
-"""The names of N and T, (D, D), and of the share of the negative eigenvalues."""
+PRESENT, PAIR_SUMS, CLIPPED = "pairs present", "sums over pairs", "share clipped"
+"""Names of N and T, (D, D), and of the share of negative eigenvalues."""
 
 POINTS, SUMS, SQUARES = "points", "point sums", "point squares"
-"""The names of the sums of f(x) x, (p, d), of x and of x^2, (d,)."""
+"""Names of the sums of f(x) x, (p, d), of x and of x^2, (d,)."""
 
-ALONE = 1e-12  # of the weight of all folds: rounding
+ALONE = 1e-12  # of the weight of all folds, for rounding
 
 
 def zero_filled(rows: Mapping[str, Any], views: tuple[str, ...]) -> tuple[dict[str, Any], dict[str, Array]]:
-    """Rows with 0 in the place of NaN, and N and T of the columns of all views."""
+    """Return rows with 0 in place of NaN, and N and T of the columns of all views."""
     present = [~np.isnan(rows[view]) for view in views]
     filled = {view: np.where(here, rows[view], 0.0) for view, here in zip(views, present, strict=True)}
     mask = np.hstack(present).astype(float)
     weighted = mask * rows["weight"][:, None] if "weight" in rows else mask
-    return {**rows, **filled}, {PRESENT: mask.T @ weighted, BESIDE: np.hstack([*filled.values()]).T @ weighted}
+    return {**rows, **filled}, {PRESENT: mask.T @ weighted, PAIR_SUMS: np.hstack([*filled.values()]).T @ weighted}
 
 
 def moved(sums: Sums, delta: Array) -> dict[str, Array]:
-    """The sums of columns with gaps that lie `delta` (D,) higher, wherever they are present."""
-    counts, beside = sums[PRESENT], sums[BESIDE] + sums[PRESENT] * delta[:, None]
-    across = sums[BESIDE] * delta
+    """Return the sums of columns shifted by `delta` (D,), with missing values."""
+    counts, pair_sums = sums[PRESENT], sums[PAIR_SUMS] + sums[PRESENT] * delta[:, None]
+    across = sums[PAIR_SUMS] * delta
     products = _products(sums) + across + across.T + counts * np.outer(delta, delta)
-    found, first = {**sums, BESIDE: beside}, np.diag(beside)
+    found, first = {**sums, PAIR_SUMS: pair_sums}, np.diag(pair_sums)
     d = len(sums[SUMS]) if SUMS in sums else 0
     found |= {SUMS: first[:d], SQUARES: np.diag(products)[:d]} if d else {}
     return found | _joined(sums, products, first, float(sums["gram"][0, 0]))
@@ -54,18 +54,18 @@ def moved(sums: Sums, delta: Array) -> dict[str, Array]:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """How means over all rows follow from sums with gaps: covariances where these are `centred`, else second moments.
+    """Conversion of pairwise sums to means: of covariances if `centered`, otherwise of second moments.
 
-    `names` (D,) are those of the columns in messages.
+    `names` (D,) are the names of the columns in messages.
     """
 
-    centred: bool
+    centered: bool
     names: tuple[str, ...]
 
     def completed(self, sums: Sums, *, clip: bool = True) -> dict[str, Array]:
-        """The means of functions that are columns, as of rows without gaps, without negative eigenvalues (`clip`).
+        """Return means as those of complete rows, with negative eigenvalues clipped if `clip`.
 
-        Raises ValueError for two columns that have no row in common.
+        Raises ValueError if two columns have no common row.
         """
         self._check(sums[PRESENT])
         covariance = self._about(sums, sums) / sums[PRESENT]
@@ -79,8 +79,10 @@ class Pairs:
         return {**sums, **self._moments(sums, covariance, sums), CLIPPED: share}
 
     def of_fold(self, seen: Sums, fitted: Sums, counts: Array, weight: float) -> dict[str, Array]:
-        """Sums over a fold of this weight about the means `fitted` to others, in which each pair counts as it would
-        without gaps: `counts` (D, D) are the shares of all rows in which it is present."""
+        """Return the sums over a fold about the means `fitted` to others, scaled to those of complete rows.
+
+        `counts` (D, D) are the shares of all rows in which each pair is present, and `weight` is that of the fold.
+        """
         covariance = self._about(seen, fitted) / counts / weight
         found = self._moments(seen, covariance, fitted)
         return {**seen, **{name: weight * values for name, values in found.items()}}
@@ -89,27 +91,27 @@ class Pairs:
         lacking = np.argwhere(counts <= 0)
         if len(lacking):
             i, j = (self.names[k] for k in min(lacking.tolist(), key=lambda pair: pair[0] != pair[1]))
-            what = f"{i} has no value" if i == j else f"{i} and {j} have no row in common"
-            raise ValueError(f"{what}, and their covariance is not known: leave one of such columns out by columns=")
+            what = f"{i} has no values" if i == j else f"{i} and {j} have no common row"
+            raise ValueError(f"{what}, so that their covariance is unknown. Exclude one of them by columns=")
 
     def _about(self, sums: Sums, fitted: Sums) -> Array:
-        """The sums of (x_i - m_ij) (x_j - m_ji), with the means of the `fitted`."""
+        """Return the sums of (x_i - m_ij) (x_j - m_ji), with the means of `fitted`."""
         products = _products(sums)
-        if not self.centred:
+        if not self.centered:
             return products
-        m, n, t = fitted[BESIDE] / fitted[PRESENT], sums[PRESENT], sums[BESIDE]
+        m, n, t = fitted[PAIR_SUMS] / fitted[PRESENT], sums[PRESENT], sums[PAIR_SUMS]
         return np.asarray(products - m.T * t - m * t.T + n * m * m.T)
 
     def _moments(self, sums: Sums, covariance: Array, fitted: Sums) -> dict[str, Array]:
-        """The moments of the functions of sums from a covariance about the means of the `fitted`."""
-        means = np.diag(fitted[BESIDE]) / np.diag(fitted[PRESENT])
-        return _joined(sums, covariance + np.outer(means, means) if self.centred else covariance, means, 1.0)
+        """Return the moments of functions from a covariance about the means of `fitted`."""
+        means = np.diag(fitted[PAIR_SUMS]) / np.diag(fitted[PRESENT])
+        return _joined(sums, covariance + np.outer(means, means) if self.centered else covariance, means, 1.0)
 
 
 def _joined(sums: Sums, second: Array, first: Array, constant: float) -> dict[str, Array]:
-    """The Gram matrices, the form and the first moments from those of all columns.
+    """Return the Gram matrices, the form and the first moments from those of all columns.
 
-    They are behind those of a `constant` function if there is one.
+    A `constant` function precedes the columns if there is one.
     """
     p = len(sums["gram"])
     if "right_gram" in sums:
@@ -122,7 +124,7 @@ def _joined(sums: Sums, second: Array, first: Array, constant: float) -> dict[st
 
 
 def any_pair_alone(counts: Array) -> bool:
-    """Whether a pair of columns is present in one fold alone, of the N (K, D, D) of all folds."""
+    """Return whether a pair of columns is present in one fold only, from the counts N (K, D, D) of folds."""
     total = counts.sum(axis=0)
     return bool((total - counts.max(axis=0) <= ALONE * total).any())
 

@@ -1,4 +1,4 @@
-"""What the columns do where a function is large: regression of the points on functions, from sums of the same pass."""
+"""Regression of the columns on functions, from sums of the same pass."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from daskspectral.moments.pairwise import POINTS, SQUARES, SUMS
 Array = NDArray[np.floating[Any]]
 Functions = NDArray[np.inexact[Any]]
 
-ZERO_VARIANCE = 1e-10  # of the second moments: what is less is a constant and its rounding
+ZERO_VARIANCE = 1e-10  # of the second moment: variance below this is rounding of a constant
 
 
 @functional
 def points(f: Any, x: Any) -> Any:
-    """<f, x>, one column for each column of the points."""
+    """Return <f, x>, with one column for each column of the points."""
     return inner(f, x.x)
 
 
@@ -30,12 +30,22 @@ MEASURED: dict[str, Functional] = {POINTS: points}
 
 @dataclass(frozen=True, eq=False)
 class Patterns:
-    """The least-squares regression of points x (d,) on k functions: x ~ mean + Σ_i (f_i(x) - offset_i) maps_i.
+    """Least-squares regression of points x (d,) on k functions: x ~ mean + Σ_i (f_i(x) - offset_i) maps_i.
 
-    `mean` (d,) and `offset` (k,) are the means of columns and functions; 0 of functions less their means. `maps` (k, d)
-    regress on all functions together, `single` (k, d) on each alone: what the columns do where the function rises by 1.
-    `variances` (k,) are those of the functions, `total` (d,) those of the columns, `explained` (k,) the share of the
-    total variance of the points, standardized and weighted like those of the fit, that each function explains alone.
+    Attributes
+    ----------
+    mean : ndarray of shape (d,)
+        Means of the columns.
+    offset : ndarray of shape (k,)
+        Means of the functions; 0 for centered functions.
+    maps : ndarray of shape (k, d)
+        Coefficients of the regression on all functions together.
+    single : ndarray of shape (k, d)
+        Coefficients of the regression on each function alone: the change of the columns per unit of the function.
+    variances, total : ndarray of shape (k,) and (d,)
+        Variances of the functions and of the columns.
+    explained : ndarray of shape (k,)
+        Share of the total variance of the prepared columns that each function explains alone.
     """
 
     mean: Array
@@ -47,13 +57,13 @@ class Patterns:
     explained: Array
 
     def reconstructed(self, values: Functions) -> Array:
-        """The points (n, d) that these values (n, k) of the functions tell of."""
+        """Reconstruct the points (n, d) from function values (n, k)."""
         return np.asarray((self.mean + (values - self.offset) @ self.maps).real)
 
     def in_columns(self, preparation: Any, width: int, units: Any) -> Patterns:
-        """The same for the raw columns of X, of which there are `width`, times `units`; 0 in those that were left out.
+        """Return the patterns in the `width` raw columns of X, times `units`; 0 in columns that were left out.
 
-        The points are those of a `preparation` (`data.source.Preparation`).
+        `preparation` is that of the points (`data.source.Preparation`).
         """
         raw = preparation.of_directions.inverse
         return replace(
@@ -66,18 +76,20 @@ class Patterns:
 
 
 def right_patterns_of(moments: Moments, coefficients: Functions) -> Patterns:
-    """Return the regression of the points of the right view on each right function with these coefficients (q, k).
+    """Return the regression of the points of the right view on right functions with coefficients (q, k).
 
-    Points follow from all linear functions of them, the landmarks Q of the right basis: x = E x + Q^+ (Q x - E Q x).
+    Points are computed from linear functions, the landmarks Q of the right basis: x = E x + Q^+ (Q x - E Q x).
     """
     q: Any = moments.right_basis.parts[-1] if moments.right_basis is not None else None
     if directions_of(moments.right_basis) is None:
-        raise MissingSumsError("these moments are not of linear functions of both fields: regress on transform(y)")
+        raise MissingSumsError(
+            "patterns require moments of linear functions of both fields. Regress the columns on transform(y)"
+        )
     r = q.size
     first, gram = moments.mean("right_first"), moments.mean("right_gram")
     covariance = gram - np.outer(first, first)
     lengths = np.einsum("rd,rd->r", q.landmarks, q.landmarks)
-    columns = q.landmarks / lengths[:, None]  # the pseudo-inverse of orthogonal directions, transposed
+    columns = q.landmarks / lengths[:, None]  # transposed pseudo-inverse of orthogonal directions
     single = coefficients.T @ covariance[:, -r:] @ columns
     variances = np.einsum("qk,qr,rk->k", coefficients, covariance, coefficients)
     varies = variances > 0
@@ -90,17 +102,17 @@ def right_patterns_of(moments: Moments, coefficients: Functions) -> Patterns:
 
 
 class MissingSumsError(ValueError, AttributeError):
-    """The pass did not sum what patterns take: the attribute is missing, as scikit-learn's displays understand it."""
+    """The sums for patterns are missing; an AttributeError, so that `hasattr` is False."""
 
 
 def patterns_of(moments: Moments, coefficients: Functions) -> Patterns:
-    """The regression on the functions with these coefficients (p, k) in the left basis.
+    """Return the regression on left functions with coefficients (p, k).
 
-    Raises ValueError where the pass did not measure what it takes.
+    Raises MissingSumsError if the products with columns were not summed.
     """
     if POINTS not in moments.arrays and not moments.spanned:
         raise MissingSumsError(
-            "these moments hold no products of functions and columns: regress the columns on transform(X) instead"
+            "patterns require sums of products with columns, which are missing. Regress the columns on transform(X)"
         )
     products = moments.points(coefficients.conj().T)
     squares = moments.mean(SQUARES)
@@ -118,6 +130,6 @@ def patterns_of(moments: Moments, coefficients: Functions) -> Patterns:
     variances, total = np.where(varies, variances, 0), np.maximum(squares - mean**2, 0)
     known, whole = np.sum(np.abs(single) ** 2, axis=1) * variances, float(total.sum())
     explained = known / whole if whole > 0 else np.zeros_like(known)
-    if moments.operator.center:  # values of the functions are given less their means
+    if moments.operator.center:  # values of the functions are centered
         offset = np.zeros_like(offset)
     return Patterns(mean, offset, maps, single, variances, total, explained)

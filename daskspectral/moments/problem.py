@@ -1,4 +1,4 @@
-"""Galerkin problems of moments: systems of all rows or of parts, on the functions that rest on enough data."""
+"""Galerkin problems of moments: systems for all rows or parts of them, in functions with sufficient support."""
 
 from __future__ import annotations
 
@@ -40,32 +40,31 @@ from daskspectral.solvers import Solving, Truncated
 Array = NDArray[np.inexact[Any]]
 Real = NDArray[np.floating[Any]]
 Sums = Mapping[str, Real]
-ROUNDING = {"float64": 1e-13, "float32": 1e-5}  # of matrices of unit diagonal
+ROUNDING = {"float64": 1e-13, "float32": 1e-5}  # of matrices with unit diagonal
 EVERYTHING = Truncated(min_support=0.0)
-"""All functions, in all directions above rounding."""
+"""Solver with all functions, in all directions above rounding."""
 
 
 class GalerkinProblem:
-    """Galerkin problem of moments, for the means over all rows or over a part of them.
+    """Galerkin problem of moments, for the means over all rows or over parts of them.
 
-    All parts share the functions that are kept, and their norm. `means` are those over all rows, `rows` the effective
-    number of rows. Raises ValueError if every function of a side vanishes, the sums are not finite, or the weights are
-    all zero.
+    All parts share the retained functions and their norm. `means` are those over all rows, `rows` the effective number
+    of rows. Raises ValueError if every function of a side vanishes, sums are not finite, or all weights are zero.
 
     Parameters
     ----------
     moments : Moments
-        Sums of the operator's forms.
+        Sums of the forms of the operator.
     count : int
-        Number of values that are wanted.
+        Requested number of values.
     penalty : float or None
-        c of a penalized solution; None for all directions above the cut of the solver.
+        Strength c of the penalty; None for all directions above the cutoff of the solver.
     solver : Regularized or Truncated
-        Its cut, ridge and least support of functions of a kernel, below which these are left out.
-    half : bool
-        Whether the second half of the landmarks is left out.
+        Solver with cutoff, ridge and least support of functions of a kernel.
+    half : bool, default=False
+        Exclude the second half of the landmarks.
     device : Device
-        Where eigenvectors of large matrices are computed.
+        Device for eigenvectors of large matrices.
     """
 
     def __init__(
@@ -89,7 +88,7 @@ class GalerkinProblem:
         self.means = self.restricted(means)
 
     def restricted(self, sums: Sums) -> Sums:
-        """Return sums, or means, of the functions that are kept."""
+        """Return sums, or means, of the retained functions."""
         left, right = self.left, self.right
         if left.kept.all() and right.kept.all():
             return sums
@@ -104,12 +103,12 @@ class GalerkinProblem:
     def solve(
         self, means: Sums, rows: float, span: Whitening | None = None, part: bool = False, count: int = 0
     ) -> Solution:
-        """Return the solution for means over an effective number of rows, in the functions that are kept."""
+        """Return the solution for means over an effective number of rows, in the retained functions."""
         system = self.system(means, rows) if span is None else replace(self.system(means), within=span)
         return self.kind.solve(replace(system, count=count or self.count, part=part))
 
     def system(self, means: Sums, rows: float | None = None) -> GalerkinSystem:
-        """Return the system of means; with the penalty for an effective number of `rows` if given."""
+        """Return the system of means, with the penalty for an effective number of `rows`, if any."""
         found = replace(
             galerkin_system(self.operator, means, self.norms, self.left.dtype),
             count=self.count,
@@ -125,34 +124,34 @@ class GalerkinProblem:
         return found if penalty is None else replace(found, within=penalty, cut=self.least_cut)
 
     def without(self, folds: Folds, fold: int) -> tuple[Sums, Sums]:
-        """Return the means over all folds but one, and the sums over that fold."""
-        weight, own = float(folds.weight.sum()), float(folds.weight[fold])
+        """Return the means over all folds except one, and the sums over that fold."""
+        weight, part = float(folds.weight.sum()), float(folds.weight[fold])
         others = np.delete(np.arange(len(folds.weight)), fold)
-        means, seen = folds.means(others, weight - own, self.operator.counts), folds.of(fold)
+        means, seen = folds.means(others, weight - part, self.operator.counts), folds.of(fold)
         if self.pairs is None:
             return means, seen
         counts = folds.arrays[PRESENT].sum(axis=0) / weight
-        clip = self.kind.two_sided  # variances below 0 come last
-        return self.pairs.completed(means, clip=clip), self.pairs.of_fold(seen, means, counts, own)
+        clip = self.kind.two_sided  # negative variances are the last ones
+        return self.pairs.completed(means, clip=clip), self.pairs.of_fold(seen, means, counts, part)
 
     @cached_property
     def whole(self) -> Solution:
-        """The solution over all rows."""
+        """Solution over all rows."""
         span = None if self._pencil is None else self._pencil.leading(self.means["gram"])
         return self.solve(self.means, self.rows, span)
 
     def leading(self, count: int) -> Solution:
-        """Return the solution over all rows, with at least `count` values if there are."""
+        """Return the solution over all rows, with at least `count` values if they exist."""
         found = self.whole
         if self._pencil is not None and len(found.values) == self.count < count:
             found = self.solve(self.means, self.rows, self._pencil.leading(self.means["gram"]), count=count)
         return found
 
     def reduced(self, folds: Folds) -> Folds:
-        """Return the sums of each fold on the functions in which parts of the data are solved (`span`)."""
-        if self.norms is not None and self.pairs is None:  # the only products that are needed are those of the form
-            own = {"first", "right_first", "form" if "form" in folds.arrays else "gram"}
-            folds = replace(folds, arrays={name: folds.arrays[name] for name in own & folds.arrays.keys()})
+        """Return the sums of folds in the functions in which parts of the data are solved (`span`)."""
+        if self.norms is not None and self.pairs is None:  # only the products of the form are required
+            names = {"first", "right_first", "form" if "form" in folds.arrays else "gram"}
+            folds = replace(folds, arrays={name: folds.arrays[name] for name in names & folds.arrays.keys()})
         if self.span is None and self.left.kept.all() and self.right.kept.all():
             return folds
         return folds.mapped(self._on_span)
@@ -165,15 +164,15 @@ class GalerkinProblem:
 
     @property
     def span(self) -> Real | None:
-        """The leading functions (p, m) in which parts of the data are solved; None for all."""
+        """Leading functions (p, m) in which parts of the data are solved; None for all functions."""
         return None if self._pencil is None else self._pencil.span
 
     @cached_property
     def against_whole(self) -> tuple[Array, Array]:
-        """The Gram matrix times the whole solution's functions, left (m, k) and right (m', k), on the span of parts.
+        """Gram matrix times the functions of all rows, left (m, k) and right (m', k), in the span of parts.
 
-        It is that of the functions less their means if the operator subtracts these, and the norm of functions that
-        are orthonormal in it.
+        The Gram matrix is that of centered functions if the operator centers them, or the norm in which functions are
+        orthonormal.
         """
         norms = self.norms if self.kind.two_sided else None
         grams = galerkin_system(self.operator, self.means, norms).covariances.grams
@@ -182,7 +181,7 @@ class GalerkinProblem:
         return (left, right) if self.span is None else (self.span.T @ left, self.span.T @ right)
 
     def solve_part(self, means: Sums, rows: float) -> Solution:
-        """Return the solution for means of a part of the data (`reduced`); its penalty is c kappa / rows."""
+        """Return the solution for means of a part of the data (`reduced`), with the penalty c kappa / rows."""
         pencil = self._pencil
         if pencil is None:
             return self.solve(means, rows, part=True)
@@ -191,7 +190,7 @@ class GalerkinProblem:
 
     @property
     def norms(self) -> tuple[Real, Real] | None:
-        """The squared norms of the functions of both sides, if values are relative to them."""
+        """Squared norms of the functions of both sides, if values are relative to them."""
         return (self.left.norm, self.right.norm) if self.kind.by_norm else None
 
     @cached_property
@@ -207,7 +206,7 @@ class GalerkinProblem:
         return left, left if self.right is self.left else norm_span(self.right.norm, self.cut, self.device)
 
     def among_all(self, part: Solution) -> tuple[Array, Array]:
-        """Return the functions of a solution of a part of the data, (p, k) and (q, k), in all functions."""
+        """Return the left and right functions of a part, (p, k) and (q, k), in the whole basis."""
         left, right = (f if self.span is None else self.span @ f for f in (part.left, part.right))
         return self.left.spread(left), self.right.spread(right)
 
@@ -217,7 +216,7 @@ class GalerkinProblem:
 
     @cached_property
     def nulls(self) -> int:
-        """The number of leading values that are 0 whatever the data."""
+        """Number of leading values that are 0 for any data."""
         return self.kind.nulls(replace(self.system(self.means), cut=self.least_cut))
 
     def _by_values(self, means: Sums, rows: float, about_means: bool) -> Penalty:
@@ -250,9 +249,9 @@ def galerkin_system(
     *,
     about_means: bool = True,
 ) -> GalerkinSystem:
-    """Return the system of an operator from means, or from sums if it is not to be `about_means`.
+    """Return the system of an operator from means, or from sums if not `about_means`.
 
-    With squared `norms` of both sides these are the Gram matrices, and the means are subtracted from the form alone.
+    Squared `norms` of both sides replace the Gram matrices, and the means are subtracted from the form only.
     """
     form = sums["form" if "form" in sums else "gram"]
     gram, right = sums.get("gram", form), sums.get("right_gram")
@@ -265,19 +264,19 @@ def galerkin_system(
 
 
 def checked_means(moments: Moments) -> dict[str, NDArray[np.floating[Any]]]:
-    """The means of all sums over the rows. Raises ValueError where they are not finite, or the weights sum to 0."""
+    """Return the means of all sums; raise ValueError if they are not finite, or weights sum to 0."""
     check_total(moments.weight)
     means = {name: moments.mean(name) for name in moments.arrays if name not in moments.operator.counts}
     if not all(np.isfinite(mean).all() for mean in means.values()):
         raise ValueError(
-            "the moments are not finite: the kernel, its derivatives or the targets overflow; scale the columns "
+            "moments must be finite, but the kernel, its derivatives or the targets overflow. Scale the columns "
             "(Rows(X, standardize=True)) or the targets, or change the kernel"
         )
     return means
 
 
 class _FunctionSpace:
-    """The functions of one side, and which of them rest on enough points."""
+    """Functions of one side, and which of them have sufficient support."""
 
     def __init__(self, moments: Moments, role: Role, least: float, half: bool, device: Device):
         right = moments.right_basis if role == Role.TEST else None
@@ -297,24 +296,24 @@ class _FunctionSpace:
 
     @cached_property
     def norm(self) -> Real:
-        """The squared norm of the functions that are kept, as a matrix.
+        """Matrix of the squared norm of the retained functions.
 
-        That of linear functions is their variance, whatever the units of columns, if no value is held against it.
+        It is the variance of linear functions, independent of units, unless values are relative to the norm.
         """
         if not self.linear.any():
             norm = self.basis.norm(self.gram)
         else:
-            own = slices_of(part.size for part in self.basis.parts)
+            slices = slices_of(part.size for part in self.basis.parts)
             every = [
                 np.diag(self.variances[i]) if self.linear[i].all() else part.norm(self.gram[i, i])
-                for part, i in zip(self.basis.parts, own, strict=True)
+                for part, i in zip(self.basis.parts, slices, strict=True)
             ]
             norm = np.asarray(block_diag(*every))
         return norm if self.kept.all() else np.asarray(norm[np.ix_(self.kept, self.kept)])
 
     @cached_property
     def linear(self) -> NDArray[np.bool_]:
-        """Which of all functions are linear ones whose norm is their variance, (p,)."""
+        """Which functions are linear ones whose norm is their variance, (p,)."""
         parts = [
             np.full(part.size, self.free_of_units and isinstance(part, LandmarkBasis) and type(part.kernel) is Linear)
             for part in self.basis.parts
@@ -322,24 +321,24 @@ class _FunctionSpace:
         return np.concatenate(parts)
 
     def about_means(self, gram: Real, first: Real) -> Real:
-        """A Gram matrix of the functions that are kept, in which linear ones are taken less their means."""
-        own = first * self.linear[self.kept]
-        return np.asarray(gram - np.outer(own, own))
+        """Return the Gram matrix of the retained functions, with linear ones centered."""
+        means = first * self.linear[self.kept]
+        return np.asarray(gram - np.outer(means, means))
 
     @cached_property
     def root(self) -> Real:
-        """R with R R^T the pseudo-inverse of the norm."""
+        """Matrix R with R R^T the pseudo-inverse of the norm."""
         return inverse_norm(self.norm, self.dtype, self.device)
 
     def spread(self, coefficients: Array) -> Array:
-        """Coefficients of all functions, 0 for functions left out."""
+        """Return coefficients of all functions, 0 for those not retained."""
         whole = np.zeros((len(self.kept), coefficients.shape[1]), coefficients.dtype)
         whole[self.kept] = coefficients
         return whole
 
 
 def _first_half(basis: Basis) -> NDArray[np.bool_]:
-    """All functions but those at the second half of the landmarks, (p,)."""
+    """Return a mask (p,) of all functions except those at the second half of the landmarks."""
     parts = [
         np.arange(part.size) < (part.size + 1) // 2 if part.landmark_parts else np.ones(part.size, bool)
         for part in basis.parts
@@ -348,23 +347,22 @@ def _first_half(basis: Basis) -> NDArray[np.bool_]:
 
 
 def advise_support(kept: NDArray[np.bool_], basis: Basis, least: float) -> None:
-    """Warn of basis functions left out for resting on fewer than `least` points; raise ValueError when all are."""
+    """Warn of basis functions dropped for a support of fewer than `least` rows; raise ValueError if all are."""
     if not kept.any():
-        raise ValueError(f"each of the {basis.size} basis functions rests on fewer than min_support={least:g} points")
+        raise ValueError(f"all {basis.size} basis functions have a support of fewer than min_support={least:g} rows")
     if not kept.all():
         warn_user(
-            f"{np.count_nonzero(~kept)} of {basis.size} basis functions rest on fewer than min_support={least:g} "
-            "effective points and were left out: widen the kernel, or use more rows",
+            f"{np.count_nonzero(~kept)} of {basis.size} basis functions were dropped for a support of fewer than "
+            f"min_support={least:g} effective rows. Widen the kernel, or use more rows",
             RankWarning,
         )
 
 
 def roughness(operator: Operator, basis: Basis, energy: Real, root: Callable[[], Real]) -> float:
-    """kappa, the mean over rows of the squared norm of the form's functionals in the function space with norm K.
+    """Return kappa, the mean squared norm over rows of the functionals of the form, in the space with norm K.
 
-    For the Dirichlet form of a smooth radial kernel k(x, y) = q(s) this is -2 d q'(0), d / scale² for a Gaussian;
-    where the space or the form tells no such constant, tr(K^+ F) from the mean F = `energy` of the form. `root` gives
-    `inverse_norm(K)`.
+    For the Dirichlet form of a smooth radial kernel k(x, y) = q(s) this is -2 d q'(0), d / scale² for a Gaussian; if no
+    such constant is known, it is tr(K^+ F) with the mean F = `energy` of the form. `root` returns `inverse_norm(K)`.
     """
     squares, slope = operator.slopes_squared(basis.dimension), basis.slope_norm
     if squares is not None and slope is not None:
@@ -373,13 +371,13 @@ def roughness(operator: Operator, basis: Basis, energy: Real, root: Callable[[],
 
 
 def inverse_norm(norm: Real, dtype: str = "float64", device: Device = HOST) -> Real:
-    """R (p, r) with R R^T = K^+ for the norm K (p, p), on directions where sums of the `dtype` are not all rounding.
+    """Return R (p, r) with R R^T = K^+ for the norm K (p, p), in directions above the rounding of the `dtype`.
 
-    K^+ raises the rounding of sums.
+    Other directions are excluded, because K^+ amplifies the rounding of sums.
     """
     return inverse_root(symmetric_part(norm), CUTS[dtype], device=device)
 
 
 def trace(root: Real, form: Real) -> float:
-    """tr(K^+ F) for a form F (p, p) and R with R R^T = K^+."""
+    """Return tr(K^+ F) for a form F (p, p) and R with R R^T = K^+."""
     return float(np.sum(root * (form @ root)))

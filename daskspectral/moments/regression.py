@@ -1,4 +1,4 @@
-"""From moments of a regression to a ridge problem, with the sums by fold by which its penalty is chosen."""
+"""Ridge problem from moments of a regression, with sums by fold for the choice of its penalty."""
 
 from __future__ import annotations
 
@@ -20,11 +20,10 @@ KINDS = {"values": ("gram", "values", "value_squares"), "gradients": ("dirichlet
 
 
 def ridge_problem(moments: Moments, gradient_weight: float) -> RidgeProblem:
-    """A regression on values, and on gradients where they have a weight, in the span of a basis.
+    """Return the ridge problem of a regression on values, and on gradients if they have a weight.
 
-    An intercept is fitted if the means of the functions were measured, the operator's functional "first".
-
-    Raises ValueError for moments that are not finite, or weights that are all zero.
+    It has an intercept if the means of the functions were measured, the operator's functional "first". Raises
+    ValueError if moments are not finite, or all weights are zero.
     """
     means = checked_means(moments)
     rows = int(moments.arrays["observed"][0])
@@ -38,9 +37,9 @@ def ridge_problem(moments: Moments, gradient_weight: float) -> RidgeProblem:
 def observed_in(
     moments: Moments, means: Mapping[str, Array], gradient_weight: float, rows: float, dimension: int
 ) -> tuple[Observed, ...]:
-    """Values, and gradients where they have a weight, that count as so many `rows`, with their sums by fold.
+    """Return values, and gradients if they have a weight, that count as `rows` rows, with sums by fold.
 
-    A gradient has `dimension` entries. Without values gradients have the weight 1: there is nothing to weigh against.
+    A gradient has `dimension` entries. Without values, gradients have the weight 1.
     """
     kinds = {"values": (1.0, rows)} if "values" in moments.arrays else {}
     if "dirichlet" in moments.arrays and (gradient_weight or not kinds):
@@ -66,7 +65,7 @@ def observed_in(
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """The mean squared `error` on folds that were left out, the `score` 1 - error / spread, and its standard error."""
+    """Mean squared validation `error`, `score` 1 - error / variance, and the standard error of the score."""
 
     error: float
     score: float
@@ -76,10 +75,10 @@ class CrossValidation:
 def cross_validate(
     moments: Moments, observed: Sequence[Observed], refit: Callable[[int, float], Array]
 ) -> CrossValidation | None:
-    """How well coefficients (k, m) of the first functions do on each fold that they were fitted without.
+    """Return the cross-validation of coefficients (k, m) of the first functions, or None.
 
-    `refit` takes a fold and its share of the weight. The standard error is that of a ratio of sums over folds. None
-    without two folds of rows, and where nothing is spread.
+    `refit(fold, share)` returns coefficients fitted without a fold, for its share of the weight. The standard error is
+    that of a ratio of sums over folds. None if fewer than two folds have rows, or the targets are constant.
     """
     folds = moments.folds
     if folds is None:
@@ -117,7 +116,7 @@ def _spread(moments: Moments) -> float:
 def _spreads_by_fold(moments: Moments) -> Array:
     """Return the sum of squares of the values of each fold about their mean over the rows of all other folds.
 
-    0 for folds without rows or without others, and where there are no values.
+    0 for folds without rows or without others, and if there are no values.
     """
     folds = moments.folds
     assert folds is not None
@@ -133,7 +132,7 @@ def _spreads_by_fold(moments: Moments) -> Array:
 
 
 def with_origin(moments: Moments, origin: tuple[float, ...]) -> Moments:
-    """Return the moments of the same rows with another origin of the values, subtracted from them before.
+    """Return the moments of the same rows with another origin subtracted from the values.
 
     With y' = y + delta: sum w f y' = sum w f y + delta sum w f, and so on, in each fold.
     """
@@ -145,7 +144,7 @@ def with_origin(moments: Moments, origin: tuple[float, ...]) -> Moments:
         found = dict(sums)
         if MODES + "y" in sums:
             found[MODES + "y"] = sums[MODES + "y"] + np.multiply.outer(delta, sums[MODES + "1"])
-        else:  # of harmonics the first is the constant
+        else:  # the first harmonic is the constant
             first = sums["first"] if "first" in sums else sums["gram"][:, 0]
             found["values"] = sums["values"] + np.outer(first, delta)
         found["value_sums"] = sums["value_sums"] + weight * delta

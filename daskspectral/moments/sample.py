@@ -1,4 +1,4 @@
-"""A sample of the rows that were summed: it adds as sums do, and does not depend on chunks."""
+"""Random sample of the summed rows, which is additive and independent of chunks."""
 
 from __future__ import annotations
 
@@ -17,47 +17,49 @@ from daskspectral.registry import Registered
 Array = NDArray[np.floating[Any]]
 
 SAMPLE = "sample"
-"""The name by which tasks send sampled rows."""
+"""Name of sampled rows in the results of tasks."""
 
-ROWS, WIDE_ROWS = 2000, 1200  # of one graph; above `FEW` columns
-GRAPHS = 2  # that a sample is enough for
+ROWS, WIDE_ROWS = 2000, 1200  # rows of one graph; the same above `FEW` columns
+GRAPHS = 2  # number of graphs per sample
 FEW = 3
-MOST_NUMBERS = 2**20  # of a sample
-LEAST_ROWS = 300  # below which wide rows are not sampled
+MOST_NUMBERS = 2**20  # entries of a sample
+LEAST_ROWS = 300  # minimum size of a sample of wide rows
 
 
 def sample_size(dimension: int) -> int:
-    """Return the number of rows of so many columns that a sample has, 0 for very many columns."""
+    """Return the number of rows of a sample, 0 for very many columns."""
     rows = min(GRAPHS * graph_size(dimension), MOST_NUMBERS // dimension)
     return rows if rows >= LEAST_ROWS else 0
 
 
 def reach_of(rows: int, size: int) -> float:
-    """Return the key below which a few more than `size` of so many rows have theirs."""
+    """Return the key below which slightly more than `size` of `rows` keys are expected."""
     return min(1.0, (size + 6 * math.sqrt(size)) / rows)
 
 
 def graph_size(dimension: int) -> int:
-    """Return the number of points of so many columns that a graph has at most."""
+    """Return the maximum number of points of a graph."""
     return ROWS if dimension <= FEW else WIDE_ROWS
 
 
 @dataclass(frozen=True, eq=False)
 class Sample(Registered):
-    """Prepared points of rows that were drawn at random, with their sample weights.
+    """Prepared points of a random sample of rows, with their sample weights.
 
-    The rows have the lowest keys, hashes of their numbers: the sample of two data sets has the lowest keys of both.
+    Sampled rows have the lowest keys, hashes of their numbers; the sum of two samples has the lowest keys of both.
 
     Parameters
     ----------
-    points : array of shape (m, d)
-    weights : array of shape (m,)
-    keys : array of shape (m,)
-        Ascending.
+    points : ndarray of shape (m, d)
+        Prepared points.
+    weights : ndarray of shape (m,)
+        Sample weights.
+    keys : ndarray of shape (m,)
+        Keys, ascending.
     reach : float
-        The key below which every row is in the sample, 1 for all rows.
+        Key below which every row is in the sample; 1 for all rows.
     size : int
-        The number of rows at most.
+        Maximum number of rows.
     """
 
     dimension_names: ClassVar = {"points": ("row", "column"), "weights": ("row",), "keys": ("row",)}
@@ -80,7 +82,7 @@ class Sample(Registered):
 
     @classmethod
     def of_batch(cls, batch: Mapping[str, NDArray[Any]], reach: float, size: int) -> Sample:
-        """Return the sample of a batch: rows whose keys are below the reach, the lowest of them."""
+        """Return the sample of a batch: up to `size` rows of lowest keys below the reach."""
         keys = mixed(batch[NUMBER]) * 2.0**-64
         rows = np.flatnonzero(keys < reach)
         rows = rows[np.argsort(keys[rows], kind="stable")]
@@ -90,12 +92,12 @@ class Sample(Registered):
         return cls(np.asarray(batch["x"][rows], float), weights, keys[rows], reach, size)
 
     def shifted(self, delta: Array) -> Sample:
-        """Return the sample of points moved by delta (d,)."""
+        """Return the sample of points shifted by delta (d,)."""
         return replace(self, points=self.points + delta)
 
     @property
     def distinct(self) -> tuple[Array, Array]:
-        """The distinct points (m', d) of positive weight, with their total weights (m',)."""
+        """Distinct points (m', d) of positive weight, with their total weights (m',)."""
         heavy = self.weights > 0
         points, inverse = np.unique(self.points[heavy], axis=0, return_inverse=True)
         return points, np.bincount(inverse.ravel(), self.weights[heavy], len(points)).astype(float)

@@ -1,4 +1,4 @@
-"""Moments about another center: exact, for functions whose span does not depend on the origin."""
+"""Moments about another center, exact for functions whose span is translation invariant."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
     from daskspectral.operators import Operator
 
 Array = NDArray[Any]
-COLUMNS = 16  # of many columns, so many evenly spaced ones tell enough of the order of rows
+COLUMNS = 16  # maximum number of columns, evenly spaced, for the correlation of rows
 
 
 def columns_of_order(d: int) -> NDArray[np.int64]:
-    """The columns whose order is summed, of d."""
+    """Return the columns, of d, for which sums over runs are stored."""
     return np.unique(np.linspace(0, d - 1, min(d, COLUMNS)).astype(np.int64))
 
 
 @dataclass(frozen=True, eq=False)
 class _Shift:
-    """What becomes of the functions of one side when points move by `delta` (d,)."""
+    """Change of the functions of one side if points are shifted by `delta` (d,)."""
 
     delta: Array
     to: Translation
 
     @classmethod
     def of(cls, basis: Basis, before: Mapping[str, Any], mean: Array | None) -> _Shift | None:
-        """The shift of prepared points to another mean of their columns; None if the functions have none."""
+        """Return the shift of prepared points to another mean of columns; None if functions are not invariant."""
         delta = np.zeros(basis.dimension) if before.get("mean") is None else np.array(before["mean"], float)
         if mean is not None:
             delta -= mean
@@ -49,17 +49,17 @@ class _Shift:
         return None if found is None else cls(delta, found)
 
     def first(self, first: Array, weight: float) -> Array:
-        """The sums of the functions there, from those here."""
+        """Return the sums of the shifted functions."""
         return np.asarray(self.to.turn @ first + weight * self.to.rest)
 
     def basis(self, other: Basis) -> Basis:
-        """The functions there, or the other ones, if rounding of their places is all by which these differ."""
+        """Return the shifted functions, or the other ones if they are equal up to rounding."""
         rounding = 64 * float(np.finfo(float).eps * np.abs(self.delta).max(initial=0.0))
         return other if _near(encode(self.to.basis), encode(other), rounding) else self.to.basis
 
 
 def _near(one: Any, other: Any, rounding: float) -> bool:
-    """Whether two encoded objects are equal but for entries of arrays that differ by no more than rounding."""
+    """Return whether two encoded objects are equal up to rounding of array entries."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(_near(one[key], other[key], rounding) for key in one)
     if is_sequence(one) and is_sequence(other):
@@ -70,9 +70,9 @@ def _near(one: Any, other: Any, rounding: float) -> bool:
 
 
 def about(moments: Moments, wanted: Moments) -> Moments:
-    """The moments with the points about the centers of the columns of others; the same if they do not follow.
+    """Return the moments with the centers of columns of `wanted`; unchanged if they cannot be computed.
 
-    Of the order of rows what is known of squares of columns does not follow, and is NaN.
+    Sums over runs of squares of columns cannot be computed, and are NaN.
     """
     preparation, right = dict(moments.preparation), moments.preparation.get("right")
     mean, right_basis = wanted.preparation.get("mean"), moments.right_basis
@@ -110,7 +110,7 @@ def about(moments: Moments, wanted: Moments) -> Moments:
 def _shifted(
     operator: Operator, left: _Shift, right: _Shift, sums: Mapping[str, Array], weight: float
 ) -> dict[str, Array]:
-    """The sums over some rows after a shift of the left and of the right functions."""
+    """Return sums after a shift of the left and right functions."""
     if PRESENT in sums:
         deltas = [left.delta, right.delta] if "right_gram" in sums else [left.delta]
         return moved(sums, np.concatenate(deltas))
@@ -118,7 +118,7 @@ def _shifted(
     for name in operator.forms.keys() & sums.keys() | {"gram", "right_gram"} & sums.keys():
         one, two = {"gram": (left, left), "right_gram": (right, right)}.get(name, (left, right))
         found[name] = one.to.turn @ sums[name] @ two.to.turn.T
-        if one.to.rest.any() or two.to.rest.any():  # of products of values
+        if one.to.rest.any() or two.to.rest.any():  # products of values
             other = firsts.get("right_first", firsts["first"])
             a, b = (firsts["first"] if own is left else other for own in (one, two))
             found[name] += np.outer(one.first(a, weight), two.to.rest) + np.outer(one.to.rest, two.first(b, 0.0))

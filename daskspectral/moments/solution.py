@@ -1,4 +1,4 @@
-"""From moments to an estimator's attributes: values, functions, error bars; and a score on moments of other rows."""
+"""Attributes of an estimator from moments: values, functions, error bars; and scores on moments of other rows."""
 
 from __future__ import annotations
 
@@ -32,27 +32,27 @@ from daskspectral.solvers import Solving, Truncated
 
 Array = NDArray[np.floating[Any]]
 Functions = NDArray[np.inexact[Any]]
-LEAST_HALVED = 16  # landmarks, below which half of them tell nothing
-LOWERED = 1.5  # the power of the factor by which half of the functions change values, of the lower ends of intervals
-MOST_STEEP = 6.0  # the power with which errors fall as frequencies are added
+LEAST_HALVED = 16  # minimum number of landmarks, for the error without half of them
+LOWERED = 1.5  # lower ends are divided by this power of the factor by which half of the functions change values
+MOST_STEEP = 6.0  # maximum order of convergence in the number of frequencies
 LEAST_LEFT = 1e-9  # of the variance of the columns
-JUDGED = 4  # functions at least that are compared with those of a graph
-BLOCK_ROWS = 256  # of a sample, at which all functions of a basis are evaluated at a time
+JUDGED = 4  # minimum number of functions that are compared with those of a graph
+BLOCK_ROWS = 256  # rows of a sample per evaluation of a basis
 
 
 def _is_approximate(basis: LandmarkBasis, moments: Moments) -> bool:
-    """Whether more landmarks would give more functions of the kernel on the data."""
+    """Return whether more landmarks would add functions of the kernel on the data."""
     if not isinstance(basis.kernel, Linear):
         return True
     if basis.size == basis.dimension and np.array_equal(basis.landmarks != 0, np.eye(basis.size, dtype=bool)):
-        return False  # the columns themselves, each in a unit
+        return False  # scaled columns
     if SQUARES not in moments.arrays or basis is not moments.basis.parts[-1]:
         return bool(np.linalg.matrix_rank(basis.landmarks) < basis.dimension)
     return not moments.spanned and _left_of_columns(basis, moments) > LEAST_LEFT
 
 
 def _left_of_columns(basis: LandmarkBasis, moments: Moments) -> float:
-    """The share of the columns' variance that linear functions, the last ones of the moments, do not explain."""
+    """Return the share of the variance of columns that the linear functions, the last ones, do not explain."""
     mean, first = moments.mean(SUMS), moments.mean("first")[-basis.size :]
     covariance = moments.mean("gram")[-basis.size :, -basis.size :] - np.outer(first, first)
     norm = basis.norm(covariance)
@@ -62,11 +62,11 @@ def _left_of_columns(basis: LandmarkBasis, moments: Moments) -> float:
 
 @dataclass(frozen=True, eq=False)
 class System:
-    """Moments to be solved, with c of the `penalty`, None for a solution by rank cut.
+    """Moments to be solved, with the strength c of the `penalty`, None for a solution by truncation.
 
-    `selection` says how it was chosen after the pass, None if nothing was. `fewer` are the same moments of fewer
-    functions, with their share of the frequencies, the least first, from which the error of discretization is
-    estimated; without them it is estimated from half of the landmarks.
+    `selection` is the table of candidates if hyperparameters were selected after the pass. `fewer` are moments of fewer
+    functions with their shares of the frequencies, ascending, for the discretization error; without them it is
+    estimated from half of the landmarks.
     """
 
     moments: Moments
@@ -75,17 +75,17 @@ class System:
     fewer: Sequence[tuple[float, Moments]] = ()
 
     def finished(self, found: dict[str, Any]) -> dict[str, Any]:
-        """Return the attributes in terms of all functions that were measured."""
+        """Return the attributes in terms of all measured functions."""
         return found
 
     def solve(
         self, solver: Solving, count: int, names: Callable[[], Sequence[str]] = tuple, device: Device = HOST
     ) -> dict[str, Any]:
-        """Return the attributes of an estimator of so many functions, by name (`moments.attributes`).
+        """Return the attributes of an estimator of `count` functions, by name (`moments.attributes`).
 
-        Warns of what makes results less reliable (`moments.trust`), with the `names` of the columns of X. Eigenvectors
-        of large matrices are computed on the `device`. Raises ValueError if every function of a side vanishes, the
-        sums are not finite, or the weights are all zero.
+        Issues warnings of unreliable results (`moments.trust`), with the `names` of the columns of X. Eigenvectors of
+        large matrices are computed on the `device`. Raises ValueError if every function of a side vanishes, sums are
+        not finite, or all weights are zero.
         """
         moments, operator, own = self.moments, self.moments.operator, self.moments.operator.solver
         problem = GalerkinProblem(moments, count, self.penalty, solver, device=device)
@@ -101,10 +101,10 @@ class System:
             errors = with_modes(errors, modes, spectrum.values, moments.folds)
         shown_values, held_out = operator.reported_values(spectrum.values), operator.reported_values(errors.held_out)
         intervals = np.sort(operator.reported_values(errors.intervals), axis=1)
-        dynamic = of_trajectories(operator) and operator.form.symmetric  # 1 - K was solved, and K is judged
+        dynamic = of_trajectories(operator) and operator.form.symmetric  # solved for 1 - K, reported for K
         if dynamic and not errors.reason:
             errors = replace(errors, reliable=reliable_by(shown_values, held_out, intervals, problem.nulls))
-        if len(spectrum.values) < left.basis.dimension or not own.by_norm:  # all components are no low rank
+        if len(spectrum.values) < left.basis.dimension or not own.by_norm:  # all components are not a low rank
             advise_rank(spectrum, left.basis, count, right=right.basis)
         approximation, half = self._errors_of_discretization(problem, errors)
         if half and not dynamic and not own.maximizes(spectrum.values):
@@ -145,7 +145,7 @@ class System:
         return self.finished(found)
 
     def _errors_of_discretization(self, problem: GalerkinProblem, errors: Errors) -> tuple[Array, bool]:
-        """Return by how much more functions would change values, (k,), and whether half of the landmarks tell it."""
+        """Return the change of values (k,) by more functions, and whether half of the landmarks estimate it."""
         values, solver = problem.whole.values, problem.solver
         some = (b for b in self.moments.basis.landmark_parts if b.size >= LEAST_HALVED)
         half = not self.fewer and any(_is_approximate(b, self.moments) for b in some)
@@ -161,24 +161,24 @@ class System:
             known = min(len(found), len(other))
             change[:known] = np.abs(found[:known] - other[:known])
         approximation = extrapolated([share for share, _ in parts], changes)
-        if not half:  # fewer functions do not have all values
+        if not half:  # fewer functions have fewer values
             approximation = np.where(np.isnan(approximation), np.abs(errors.held_out), approximation)
         return approximation, half
 
 
 def _lowered(intervals: Array, values: Array, approximation: Array) -> Array:
-    """Return intervals (k, 2) of values that more functions would lower: down by what half of them change, and more."""
+    """Return intervals (k, 2), extended downwards by a multiple of the change by half of the functions."""
     size = np.abs(values)
     change = np.nan_to_num(approximation / (size + NEGLIGIBLE * size.max(initial=0.0) + 1e-300))
     return lowered(intervals, (1 + change) ** -LOWERED)
 
 
 def extrapolated(shares: Sequence[float], changes: Array) -> Array:
-    """Return by how much values change without some of the frequencies, or would change with more of them, (k,).
+    """Return the extrapolated discretization errors of values, (k,).
 
-    `changes` (1 or 2, k) are those without all but each of the `shares`, the least first. Of two the error is taken as
-    C m^-q of m frequencies, with the q that follows from both, and what is left of it at m is returned; the first
-    change if they do not fall.
+    `changes` (1 or 2, k) are those for each of the `shares` of the frequencies, ascending. Two changes determine C and
+    q of the error C m^-q of m frequencies, and its value at m is returned; otherwise, or if changes do not decrease,
+    the first change.
     """
     first = np.abs(changes[0])
     if len(changes) < 2 or not shares[0] < shares[1] < 1:
@@ -192,11 +192,11 @@ def extrapolated(shares: Sequence[float], changes: Array) -> Array:
 
 
 def _ratios_to_graph(problem: GalerkinProblem, moments: Moments) -> Array:
-    """Return how far the energies of the slowest functions exceed those of a graph of sampled rows, (q,).
+    """Return the ratios (q,) of the energies of the slowest functions to those of a graph of sampled rows.
 
-    Empty for moments without a sample, and for functions that are periodic or 0 at the ends of the data. Of a sample of
-    more points than a graph has, the other half makes a second graph if the first one calls values in question, and the
-    lesser excess counts: one sample in some hundreds leaves a gap where the rows have none.
+    Empty for moments without a sample, and for functions that are periodic or vanish on a boundary. If the sample is
+    larger than a graph and the ratios of its first half are large, the second half makes another graph, and the lesser
+    ratios count: about one sample in some hundred has a gap that the rows do not have.
     """
     basis = moments.basis
     if moments.sample is None or basis.periodic or basis.vanishes:
@@ -219,7 +219,7 @@ def _ratios_to_graph(problem: GalerkinProblem, moments: Moments) -> Array:
 
 
 def _leading_constant(moments: Moments, functions: Any) -> int:
-    """1 where the leading function of a conditional expectation is the constant, whose value is 1 by construction."""
+    """Return 1 if the leading function of a conditional expectation is the constant, of value 1, otherwise 0."""
     conditional = of_trajectories(moments.operator) or moments.operator.solver.two_sided
     if not conditional or moments.operator.center or not functions.size or "first" not in moments.arrays:
         return 0
@@ -228,16 +228,16 @@ def _leading_constant(moments: Moments, functions: Any) -> int:
     return int(np.abs(moments.mean("first") @ leading) ** 2 > CONSTANT * square)
 
 
-# -- functions judged by moments of rows that they were not fitted to --------------------------------------------------
+# -- validation of functions by moments of other rows ------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class SpanScore:
-    """How k functions do on new rows.
+    """Score of k functions on new rows.
 
     `values` (k,) are the Ritz values of the operator on their span, in the order of its eigenvalues, or the singular
-    values between the spans of two sides, as `kind` says; NaN for directions that the new rows do not determine. `rows`
-    were measured.
+    values between two spans, as named by `kind`; NaN for directions that the new rows do not determine. `rows` is the
+    number of rows.
     """
 
     score: float
@@ -249,31 +249,30 @@ class SpanScore:
 def score_span(operator: Operator, moments: Moments, functions: Mapping[str, Functions], wanted: int) -> SpanScore:
     """Return the score of functions fitted for `operator`, from moments of its `scoring_operator` on new rows.
 
-    `functions` are coefficients, "right" (p, k), and "left" where the solver has both; the first `wanted` count.
+    `functions` are coefficients, "right" (p, k), and "left" if the solver has both; the first `wanted` count.
 
-    - Values that ascend (Laplacian): minus the sum of the Ritz values, at most minus the sum of the k least
-      eigenvalues.
-    - Values that descend (generators): the sum of the Ritz values' real parts, at most the sum of the k largest
-      eigenvalues of the operator's symmetric part (Ky Fan). These are the real parts of its own eigenvalues where it is
-      normal; elsewhere eigenfunctions need not have the largest sum, and the score compares bases for the symmetric
+    - Ascending values (Laplacian): minus the sum of the Ritz values, at most minus the sum of the k least eigenvalues.
+    - Descending values (generators): the sum of the real parts of the Ritz values, at most the sum of the k largest
+      eigenvalues of the symmetric part of the operator (Ky Fan). For a normal operator these are the real parts of its
+      eigenvalues; otherwise eigenfunctions need not maximize the sum, and the score compares bases for the symmetric
       part, the dissipation.
-    - Variances (Covariance): their sum for functions of unit norm, the variance that the functions explain of the new
-      rows, about the means of the rows of the fit.
-    - Values that descend by size (Transfer, Cross): the sum of the squared singular values, VAMP-2. For the eigenvalues
-      of Transfer, the functions of the present are the right eigenfunctions, which span the range of their sum
-      Σ_i λ_i g_i <f_i, .>, and the functions of the future the left ones. A pair of conjugate functions counts
-      as its real and imaginary parts do.
+    - Variances (Covariance): their sum for functions of unit norm, the variance of the new rows that the functions
+      explain, about the means of the fit.
+    - Values descending by modulus (Transfer, Cross): the sum of the squared singular values, VAMP-2. For the
+      eigenvalues of Transfer, the functions of the present are the right eigenfunctions, which span the range of the
+      sum Σ_i λ_i g_i <f_i, .>, and the functions of the future the left ones. A pair of conjugate functions counts as
+      its real and imaginary parts.
 
-    All depend on the span of the functions alone, and need many more rows than functions: of n independent rows,
-    VAMP-2 comes out too large by about k² / n. The first two are -inf for fewer functions than wanted, since
-    fewer have a larger sum, and where the new rows do not determine a direction, with a RankWarning. Raises ValueError
-    for moments that are not finite, weights that are all zero, and for no more rows than functions.
+    All scores depend only on the span of the functions, and require many more rows than functions: for n independent
+    rows, VAMP-2 is too large by about k² / n. The first two are -inf if there are fewer functions than wanted, because
+    fewer have a larger sum, or, with a RankWarning, if the new rows do not determine a direction. Raises ValueError if
+    moments are not finite, all weights are zero, or there are no more rows than functions.
     """
     right = functions["right"][:, :wanted]
     left = functions.get("left", right)[:, :wanted]
-    check_rows(moments.count, right.shape[1], f"{moments.count} are left of {moments.rows}")
+    check_rows(moments.count, right.shape[1], f"{moments.count} of {moments.rows} remain")
     means, kind = checked_means(moments), scoring_operator(operator).solver
-    if kind.sides[0] != operator.solver.sides[0]:  # of the present and of the future
+    if kind.sides[0] != operator.solver.sides[0]:  # functions of the present and of the future
         left, right = right, left
     other = moments.right_basis or moments.basis
     right_gram = means.get("right_gram", means["gram"])
@@ -282,14 +281,14 @@ def score_span(operator: Operator, moments: Moments, functions: Mapping[str, Fun
     lost = np.count_nonzero(np.isnan(values))
     if lost:
         warn_user(
-            f"{lost} of {len(values)} functions vanish on the {moments.count} rows of the score, or are combinations "
-            "of others there, and the score is -inf: score on more rows, in random order (KFold(shuffle=True))",
+            f"{lost} of {len(values)} functions vanish on the {moments.count} rows of the score, or are linearly "
+            "dependent, so that the score is -inf. Score on more rows, in random order (KFold(shuffle=True))",
             RankWarning,
         )
     return SpanScore(kind.score(values, wanted), values, kind.measure, moments.count)
 
 
 def check_rows(count: int, functions: int, has: str) -> None:
-    """Raise ValueError unless there are more rows than functions; `has` says how many there are."""
+    """Raise ValueError unless there are more rows than functions; `has` describes the rows."""
     if count <= functions:
-        raise ValueError(f"{functions} functions need more rows, and {has}: give more, or lower n_components")
+        raise ValueError(f"{functions} functions require more rows, but {has}. Pass more rows, or lower n_components")

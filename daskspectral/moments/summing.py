@@ -1,4 +1,4 @@
-"""What a task of the one measuring pass returns: sums of forms, functionals and statistics, by group of rows."""
+"""Tasks of the pass over the data: sums of forms, functionals and statistics, by group of rows."""
 
 from __future__ import annotations
 
@@ -27,16 +27,19 @@ Rows = Mapping[str, Array]
 
 @dataclass(frozen=True, eq=False)
 class SumTask:
-    """The sums of one range: forms and functionals of the functions, and the operator's own statistics of the rows.
+    """Sums of one range of rows: forms and functionals of the functions, and statistics of the operator.
 
-    With `groups` the sums of each group that has rows come apart, under the names `folds.name_in(group, name)`, with
-    the weight and the number of rows of all groups. The sums over `runs` of rows, whatever their groups, come under the
-    name `counting.ORDER`; beside functions of cheap sums, of a few runs of each batch. A sample of
-    rows, of the reach and size `sampled`, comes under the name `sample.SAMPLE`. A share `tested` of the rows is in
-    further products by which operators test the fit. Of a share `followed` of the rows, if it is positive, products
-    with the rows that follow them in their `series` come under the name `autocovariance.AUTOCOVARIANCE`.
-    With `gaps` points have NaN where they are missing, and the sums of `moments.pairwise` come too.
-    Targets are prepared with the scale and columns of X given here.
+    With `groups`, each nonempty group has separate sums, named `folds.name_in(group, name)`, and the result contains
+    the weight and the number of rows of all groups. Further results, over all groups:
+
+    - `counting.ORDER`: sums over `runs` of rows; for bases with cheap sums, over a few runs of each batch.
+    - `sample.SAMPLE`: a sample of rows, of the reach and size `sampled`.
+    - `autocovariance.AUTOCOVARIANCE`: products of a share `followed` of the rows, if positive, with the next rows in
+      their `series`.
+    - The sums of `moments.pairwise`, with `gaps`: missing values are NaN.
+
+    A share `tested` of the rows contributes to products for tests of the fit. Targets are prepared with `scale` and
+    `columns` of X.
     """
 
     measure: Measure
@@ -52,7 +55,7 @@ class SumTask:
     series: Series = ONE_SERIES
 
     def __call__(self, batches: Iterable[Rows], state: Any = None) -> dict[str, Any]:
-        """The sums over the rows of these batches. Raises PointError for a point that the operator does not accept."""
+        """Return the sums over the rows of these batches; raise PointError for a point outside the domain."""
         workspace = self.measure.workspace()
         with workspace.device.guarded():
             return self._sums(batches, workspace)
@@ -72,10 +75,10 @@ class SumTask:
             with numbered(batch):
                 self.operator.check_points(batch["x"])
             if order is not None:
-                x = _bridged(batch["x"]) if self.gaps else batch["x"]
+                x = _mean_filled(batch["x"]) if self.gaps else batch["x"]
                 order.add(x, spread=self.measure.left.cheap_sums)
             if lagged is not None:
-                lagged.add(_bridged(batch["x"]) if self.gaps else batch["x"], batch.get("weight"), batch[NUMBER])
+                lagged.add(_mean_filled(batch["x"]) if self.gaps else batch["x"], batch.get("weight"), batch[NUMBER])
             if TESTED in self.operator.derived:
                 drawn = self.tested >= 1 or mixed(batch[NUMBER]) < self.tested * 2.0**64
                 batch = {**batch, TESTED: np.broadcast_to(np.asarray(drawn, float), len(batch["x"]))}
@@ -92,7 +95,7 @@ class SumTask:
         if groups is None:
             return sums | parts[0].result()
         sums |= {WEIGHT: weight, COUNT: count}
-        for group in sorted(parts):  # one by one: what is summed is let go
+        for group in sorted(parts):  # one by one, to release memory
             for name, values in parts.pop(group).result().items():
                 key = name_in(ALL if name in UNFOLDED else group, name)
                 sums[key] = sums[key] + values if key in sums else values
@@ -100,17 +103,17 @@ class SumTask:
 
 
 class _GroupSums:
-    """The sums of one group. Rows wait until they fill blocks: short blocks cost more for each row."""
+    """Sums of one group; rows wait until they fill blocks, because short blocks cost more per row."""
 
     def __init__(self, task: SumTask, workspace: Workspace):
         self._task, self._workspace = task, workspace
         self._accumulator = task.measure.started(workspace)
         self._statistics: dict[str, Array] = {}
         self._waiting: list[Rows] = []
-        self._count = 0  # of rows that wait
+        self._count = 0  # of waiting rows
 
     def add(self, rows: Rows, whole: bool) -> None:
-        """Add rows; a `whole` batch of one group is summed as it is."""
+        """Add rows; a `whole` batch of one group is summed directly."""
         size = self._task.measure.block_rows
         if whole and not self._waiting and (len(rows["x"]) >= size or not self._task.measure.gathers):
             self._sum(rows)
@@ -124,7 +127,7 @@ class _GroupSums:
             self._waiting, self._count = [{k: v[full:] for k, v in joined.items()}] if left else [], left
 
     def result(self) -> dict[str, Array]:
-        """The sums, of the rows that wait too."""
+        """Return the sums, including waiting rows."""
         if self._waiting:
             self._sum(_joined(self._waiting))
             self._waiting = []
@@ -144,15 +147,15 @@ class _GroupSums:
 
 
 def _columns(rows: Rows) -> dict[str, Array]:
-    """The weighted sums of the columns of points and of their squares, (d,)."""
+    """Return the weighted sums of columns and of their squares, (d,)."""
     x = np.asarray(rows["x"], dtype=float)
     if "weight" in rows:
         return {SUMS: rows["weight"] @ x, SQUARES: rows["weight"] @ x**2}
     return {SUMS: x.sum(axis=0), SQUARES: np.einsum("nd,nd->d", x, x)}
 
 
-def _bridged(x: Array) -> Array:
-    """Points with the mean of what is present of a column where it is missing."""
+def _mean_filled(x: Array) -> Array:
+    """Return points with missing values replaced by the mean of the column."""
     present = ~np.isnan(x)
     means = np.where(present, x, 0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
     return np.where(present, x, means)

@@ -1,4 +1,4 @@
-"""A basis on trial: its sums over a few rows by fold, solved on half of the folds and judged on the other half."""
+"""Validation of a candidate basis: sums by fold over a few rows, fitted to half of the folds, scored on the others."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def half_splits(folds: int, times: int, rng: np.random.Generator) -> list[Split]:
-    """Halves of the folds from `times` random permutations, each both ways: (fitted to, judged on)."""
+    """Return splits of the folds into halves (fitted, judged) by `times` random permutations, each both ways."""
     found = []
     for _ in range(times):
         order = rng.permutation(folds)
@@ -31,9 +31,9 @@ def half_splits(folds: int, times: int, rng: np.random.Generator) -> list[Split]
 
 
 def merged(splits: Sequence[Split], folds: int) -> tuple[NDArray[np.int64], list[Split]]:
-    """For each fold (folds,) the part in which it stands with the folds that no split parts; the splits of the parts.
+    """Return the part (folds,) of each fold, formed of folds that no split separates, and the splits of the parts.
 
-    Sums of few parts cost less than sums of all folds, and every half has the same rows.
+    Sums of few parts cost less than sums of all folds, for the same halves.
     """
     inside = np.stack([np.isin(np.arange(folds), fitted) for fitted, _ in splits])
     part = np.unique(inside, axis=1, return_inverse=True)[1].ravel()
@@ -42,10 +42,10 @@ def merged(splits: Sequence[Split], folds: int) -> tuple[NDArray[np.int64], list
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Moments of a basis over some rows, of as many `folds`: fold k has the groups k and, where there are such, K + k.
+    """Moments of a candidate basis by fold: fold k consists of the groups k and, if they exist, K + k of rows.
 
-    The second K groups hold rows that are landmarks, or among which landmarks were chosen. They are fitted to, and
-    never judged on: a function that is flat at its own landmark would be chosen for it.
+    The second K groups contain landmarks, or rows among which landmarks were selected. They are for fitting only: in
+    validation they would favor functions that are flat at their landmarks.
     """
 
     moments: Moments
@@ -60,7 +60,7 @@ class Trial:
         landmark: NDArray[np.bool_],
         folds: int,
     ) -> Trial:
-        """The sums of rows (fields (m, ...)) by fold (m,) and by whether they are never judged on, `landmark` (m,)."""
+        """Return the trial of rows (fields (m, ...)) by fold (m,); rows with `landmark` (m,) are for fitting only."""
         group, number, measure = fold + folds * landmark, folds * (1 + bool(landmark.any())), task.measure
         by_group = replace(
             task, groups=Groups(LabelledFolds(np.arange(number), ())), runs=Runs.of(measure.left, len(fold))
@@ -83,23 +83,22 @@ class Trial:
         return cls(moments, folds)
 
     def merged(self, splits: Sequence[Split]) -> tuple[Trial, list[Split]]:
-        """The same with folds that no split parts as one, and the splits of these."""
+        """Return the trial with merged folds that no split separates, and the splits of these."""
         part, halves = merged(splits, self.folds)
         both = np.concatenate([part, part + part.max() + 1])[: len(self.groups.weight)]
         return Trial(replace(self.moments, folds=self.groups.merged(both)), int(part.max()) + 1), halves
 
     @property
     def groups(self) -> Folds:
-        """The sums by group."""
+        """Sums by group."""
         assert self.moments.folds is not None
         return self.moments.folds
 
     def judged(self, splits: Sequence[Split], count: int, penalties: Iterable[float | None]) -> list[Array]:
-        """Return what functions fitted to one half are worth on the other, (splits, count), for each c of the penalty.
+        """Return the validation values (splits, count) of functions fitted to the other half, for each penalty c.
 
-        A solution by rank cut has one c, None. The kind of problem decides what is compared (`Problem.compared`).
-
-        Raises LinAlgError if the mean of squared slopes has values far below 0.
+        A solution by truncation has one c, None. The kind of problem defines the values (`Problem.compared`). Raises
+        LinAlgError if the mean of squared slopes has values far below 0.
         """
         first, *_ = penalties = list(penalties)
         problem = GalerkinProblem(self.moments, count, first)
@@ -113,7 +112,7 @@ class Trial:
         return found
 
     def _fitted(self, split: Split) -> NDArray[np.int64]:
-        """The groups to which the functions are fitted: landmarks' rows of these folds too."""
+        """Return the groups to which functions are fitted, including landmarks of these folds."""
         found = np.concatenate([split[0], split[0] + self.folds])
         return found[found < len(self.groups.weight)]
 
@@ -126,7 +125,7 @@ class Trial:
         moments, operator = self.moments, self.moments.operator
         share = self.groups.weight[self._fitted(split)].sum() / moments.weight
         solution = problem.solve_part(means, rows * share)
-        left, right = problem.among_all(solution)  # what is rounding shows in the sums of all functions alone
+        left, right = problem.among_all(solution)  # rounding is only detected in the sums of all functions
         positive = operator.annihilates_constants and bool(operator.slopes_squared(moments.basis.dimension))
         system = replace(galerkin_system(operator, seen, None, moments.dtype), count=count, positive=positive)
         return operator.solver.compared(solution, left, right, system)

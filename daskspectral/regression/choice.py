@@ -19,7 +19,7 @@ from daskspectral.choosing.search import TRIAL_LANDMARKS, CandidateFunctions, Ke
 from daskspectral.choosing.spaces import FunctionSpace
 from daskspectral.data.source import Source
 from daskspectral.errors import FitWarning, warn_user
-from daskspectral.moments.counting import unlike_columns
+from daskspectral.moments.counting import unequal_units
 from daskspectral.moments.regression import ridge_problem
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.selection import Candidate, Selection
@@ -83,5 +83,5 @@ def decide_regression(
 def _advise_units(pilot: Pilot) -> None:
     """Warn if one scale does not suit all columns."""
     spreads = {c: float(s) for c, s in enumerate(pilot.points("x").std(axis=0)) if s > 0}
-    if text := unlike_columns(spreads, pilot.source.column_name):
+    if text := unequal_units(spreads, pilot.source.column_name):
         warn_user(text, FitWarning)

@@ -508,7 +508,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         function: RowFunction
         if Rows.of(X).on_invalid == "pairwise" and moments.pairs is not None:
             d = basis.dimension
-            centre = moments.mean(role.named("first"))[-d:] * moments.pairs.centred
+            centre = moments.mean(role.named("first"))[-d:] * moments.pairs.centered
             function = FittedValues(coefficients[-d:], centre, preparation=preparation)
         else:
             basis, coefficients = basis.condensed(coefficients)

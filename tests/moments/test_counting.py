@@ -64,7 +64,7 @@ def test_the_unit_of_weights_does_not_decide_what_is_chosen() -> None:
 
 FAR = RNG.standard_normal((1000, 2)) * [1.0, 30.0] + [5.0, 1e5]
 RUNS = counting.Runs(64, np.array([0, 1]), np.array([4.0, 1e5]))
-Z = np.column_stack([FAR - RUNS.centre, (FAR - RUNS.centre) ** 2])
+Z = np.column_stack([FAR - RUNS.center, (FAR - RUNS.center) ** 2])
 
 
 def sums_of(*parts: Any, runs: counting.Runs = RUNS) -> Any:

@@ -200,7 +200,7 @@ def test_standard_errors_are_of_reported_values() -> None:
 def test_without_folds_or_rows_the_reason_is_reported() -> None:
     for rows, fold, reason in (
         (ROWS, np.zeros(N, dtype=int), "no error bars without folds"),
-        ({"x": X[:99]}, FOLD[:99], "no error bars from 99 rows: 100 at least are needed"),
+        ({"x": X[:99]}, FOLD[:99], "no error bars from 99 rows: at least 100 are required"),
         ({"x": X[:100]}, FOLD[:100] % 2, ""),
     ):
         found = errors(moments_of(MonomialBasis(2, 1), rows, fold), 2)[-1]

@@ -49,7 +49,7 @@ PLAIN = moments_of(KERNEL, ROWS, FOLD)
 def test_moments_of_different_things_do_not_add(changes: dict[str, Any]) -> None:
     other = replace(PLAIN, folds=None, **changes)
     for one, two in ((PLAIN, other), (other, PLAIN)):
-        with pytest.raises(ValueError, match="do not add"):
+        with pytest.raises(ValueError, match="cannot add"):
             one + two
     assert PLAIN.fingerprint != other.fingerprint
 
@@ -114,7 +114,7 @@ def test_functions_that_rest_on_few_rows_are_left_out() -> None:
     squares = phi**2 @ WEIGHT
     support = np.divide((phi @ WEIGHT) ** 2, squares, out=np.zeros(9), where=squares > 0) / WEIGHT.sum() * rows
     least = problem_of(moments, 2).left.support[3]
-    with pytest.warns(RankWarning, match=rf"{np.sum(support < least - 1e-9)} of 9 basis functions rest on fewer than"):
+    with pytest.warns(RankWarning, match=rf"{np.sum(support < least - 1e-9)} of 9 basis functions"):
         problem = problem_of(moments, 2, min_support=least)
     np.testing.assert_allclose(problem.left.support, support)
     np.testing.assert_array_equal(problem.left.kept[1:], support[1:] >= least - 1e-9)
@@ -123,7 +123,7 @@ def test_functions_that_rest_on_few_rows_are_left_out() -> None:
     twice = Concatenated((with_constant(Gaussian(1.0), Y[:5]), ConstantBasis(3)))  # one 0 of two equal functions
     for operator, nulls in ((Laplacian(), 1), (SymmetricForm(dirichlet, descending=True), 0)):
         assert problem_of(moments_of(twice, ROWS, FOLD, operator), 2).nulls == nulls
-    with pytest.raises(ValueError, match="each of the 40 basis functions rests on fewer than min_support=1000"):
+    with pytest.raises(ValueError, match="min_support=1000"):
         problem_of(moments_of(LandmarkBasis(Gaussian(1.0), Y), ROWS, FOLD), 2, min_support=1000)
 
 

@@ -351,7 +351,7 @@ def linear(operator: Transfer, x: Any) -> dsp.Koopman:
 @pytest.mark.parametrize("columns", [[0], [0, 1, 2]])
 def test_a_part_of_the_state_is_not_trusted_alone(columns: list[int], operator: Transfer, noise: float) -> None:
     x = springs(5000, noise)
-    with pytest.warns(dsp.ReliabilityWarning, match="Give delays"):
+    with pytest.warns(dsp.ReliabilityWarning, match="longer lag"):
         part = linear(operator, x[:, columns])
     assert not part.reliable_[1:].any()
     whole = linear(operator, [x[:3000], x[3000:]])

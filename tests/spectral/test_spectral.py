@@ -48,7 +48,7 @@ def test_small_bandwidth_has_no_spurious_small_eigenvalues() -> None:
     x = np.random.default_rng(0).standard_normal((10_000, 5))
     model = make(basis=Landmarks(Gaussian(0.3), 150, method="uniform"))
     cut = clone(model).set_params(basis__drop_landmark_rows=True, solver=Truncated(min_support=10.0))
-    with pytest.warns(RankWarning, match="basis functions rest on fewer than"):
+    with pytest.warns(RankWarning, match="min_support"):
         assert (cut.fit(x).eigenvalues_[1:] >= 10).all()
     # with all rows and all functions: a cut alone leaves 13 values below 0.5, and 1 is the first true one
     assert (model.fit(x).eigenvalues_[1:] >= 1).all()
