@@ -22,6 +22,8 @@ from daskspectral import cli
 from daskspectral.errors import Stopped, raise_on_signals
 
 ONE_THREAD = [f"export {name}_NUM_THREADS=1" for name in ("OMP", "OPENBLAS", "MKL")]  # BLAS threads per worker thread
+TARGET = "1s"  # work of a thread, about a task, for which another thread is requested
+IDLE = 60  # seconds without work before a job ends: the driver works alone between passes
 GRACE = 300  # a worker stops taking tasks and hands over its results this many seconds before its walltime ends
 
 
@@ -82,8 +84,9 @@ def running(system: System, options: dict[str, Any]) -> Iterator[None]:
     from distributed import Client
 
     with jobs(system, options) as workers, Client(workers):
-        # adapt replaces a job that ends, even where the minimum and the maximum are the same
-        workers.adapt(minimum_jobs=options["workers_min"], maximum_jobs=options["workers_max"])
+        # adapt replaces a job that ends, even if the minimum and the maximum are equal
+        limits = {"minimum_jobs": options["workers_min"], "maximum_jobs": options["workers_max"]}
+        workers.adapt(**limits, target_duration=TARGET, wait_count=IDLE)
         with dask.config.set({"daskspectral.patience": options["patience"]}):
             yield
 

@@ -167,14 +167,21 @@ def _inner_rows(shape: Sequence[int], dtype: np.dtype[Any], rows: int) -> int:
 
 
 def progress_bar(
-    rows: int | None, description: str, progress: bool | None, *, unit: str = "rows", leave: bool = True
+    rows: int | None,
+    description: str,
+    progress: bool | None,
+    *,
+    unit: str = "rows",
+    leave: bool = True,
+    initial: int = 0,
 ) -> Any:
     """Return a tqdm bar over rows or other units on stderr, shown after 1.5 s.
 
-    `progress` None: only on a terminal.
+    `progress` None: only on a terminal. It begins at `initial` rows, which are not part of its rate.
     """
     return tqdm(
         total=rows,
+        initial=initial,
         desc=printable(description),
         unit=f" {unit}",
         unit_scale=True,

@@ -8,7 +8,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from itertools import islice, starmap
@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from dask.core import flatten
 from dask.optimization import cull
+from dask.sizeof import sizeof
 from numpy.typing import NDArray
 
 from daskspectral.data.batches import Bad, Reading
@@ -160,11 +161,14 @@ class Run:
         edges = None if blocks else self.source.edges
         sizes, epochs = [stop - start for start, stop in self.plan.ranges], self.plan.epochs
         first = 0 if checkpoint is None else checkpoint.epochs
-        bar: Any
+        restored = sum(sizes[i] for epoch in epochs[:first] for i in epoch)
+        left = {i for epoch in epochs[first:] for i in epoch}
 
-        def done(key: Any) -> None:  # on a cluster, rows are counted epoch by epoch instead
-            if scheduler.shares_memory and isinstance(key, tuple) and key[0] == tasks:
-                bar.update(sizes[key[1]])
+        def done(key: Any) -> None:  # several times for a task that is repeated, and from several threads
+            if isinstance(key, tuple) and key[0] == tasks:
+                with suppress(KeyError):
+                    left.remove(key[1])
+                    bar.update(sizes[key[1]])
 
         def place(key: Any) -> str:
             kind, *numbers = key if isinstance(key, tuple) else (key,)
@@ -175,10 +179,12 @@ class Run:
 
         with (
             one_blas_thread(),
-            active_scheduler(done, place) as scheduler,
-            progress_bar(sum(sizes), self.description, self.source.progress, leave=False) as bar,
+            progress_bar(sum(sizes), self.description, self.source.progress, leave=False, initial=restored) as bar,
+            active_scheduler(None if bar.disable else done, place) as scheduler,
         ):
-            shared = scheduler.share(Shared(token, task, rows, edges, out, self.device != "cpu"), f"shared-{token}")
+            reports = scheduler.reports and not bar.disable
+            recipe = Shared(token, task, rows, edges, out, self.device != "cpu", reports)
+            shared = scheduler.share(recipe, f"shared-{token}")
             state = scheduler.share(state, f"state-{token}")
             constants = {f"shared-{token}-graph": shared, f"state-{token}-graph": state}
             pending: deque[Any] = deque()
@@ -190,10 +196,10 @@ class Run:
                     yield graph, self._tree(graph, epoch, token, tasks) if summed else [(tasks, i) for i in epoch]
 
             def results() -> Iterator[list[Any]]:
-                bar.update(sum(sizes[i] for epoch in epochs[:first] for i in epoch))
-                ahead = graphs()
+                ahead, held = graphs(), None
+                sent = 0 if scheduler.shares_memory else self._sent(blocks)
                 for epoch in epochs[first:]:
-                    missing = max(0, scheduler.in_flight(self.plan.epoch) - len(pending))
+                    missing = max(0, scheduler.in_flight(self.plan.epoch, held) - len(pending))
                     pending.extend(starmap(scheduler.submit, islice(ahead, missing)))
                     stop: BaseException | None = None
                     try:
@@ -206,8 +212,9 @@ class Run:
                         logger.warning("stopping after the epoch under way; once more stops at once")
                         stop, value = signalled, _patiently(partial(scheduler.result, pending[0]), since)
                     pending.popleft()
-                    if not scheduler.shares_memory:
-                        bar.update(sum(sizes[i] for i in epoch))
+                    held = sent + sizeof(value)
+                    for i in epoch:  # of those that were not reported, or not yet
+                        done((tasks, i))
                     yield value
                     if stop is not None:
                         raise stop
@@ -219,6 +226,14 @@ class Run:
                 scheduler.stop(list(pending))
                 raise
         stopped.discard(token)
+
+    def _sent(self, blocks: _DaskBlocks) -> int:
+        """Return the number of bytes of rows in memory that the graph of an epoch carries to a cluster."""
+        ranges, epochs = self.plan.ranges, self.plan.epochs
+        rows = max((ranges[epoch[-1]][1] - ranges[epoch[0]][0] for epoch in epochs), default=0)
+        held = [r for r in self.source.readers.values() if any(part.in_memory for part in r.parts)]
+        of_row = sum(int(np.prod(r.shape[1:])) * r.dtype.itemsize for r in held)
+        return rows * of_row + blocks.held // max(1, len(epochs))
 
     def _ranges(
         self,
@@ -294,6 +309,11 @@ class _DaskBlocks:
             name: dict(array.__dask_optimize__(array.__dask_graph__(), self._keys[name]))
             for name, array in source.dask_fields.items()
         }
+
+    @property
+    def held(self) -> int:
+        """The number of bytes of the graphs, with the arrays in memory that are part of them."""
+        return sum(map(sizeof, self._graphs.values()))
 
     def __bool__(self) -> bool:
         return bool(self._keys)

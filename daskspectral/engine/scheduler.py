@@ -23,15 +23,24 @@ from daskspectral.errors import warn_user
 Graph = Mapping[Any, Any]
 Done = Callable[[Any], None]
 DRIVERS = 8  # threads that each wait for one graph
+AHEAD_TASKS = 1024  # tasks submitted to a cluster that may grow, if there are so many
+AHEAD_BYTES = 1 << 28  # rows and results of these tasks that the cluster may hold
+TOPIC = "daskspectral"  # of the events of a cluster by which workers report finished tasks
+_listeners: list[Callable[[Any], None]] = []
 
 
 class Scheduler(ABC):
     """Runs raw dask graphs, several at once where it can."""
 
     shares_memory = True
+    reports = False
+    """Whether workers report each task themselves."""
 
-    def in_flight(self, tasks: int) -> int:
-        """How many graphs of `tasks` tasks keep the workers busy while the driver adds the results of one."""
+    def in_flight(self, tasks: int, size: int | None = None) -> int:
+        """Return how many graphs of `tasks` tasks keep the workers busy while the driver adds the results of one.
+
+        `size` is the number of bytes that a cluster holds for a graph, None while it is unknown.
+        """
         return 1
 
     def share(self, value: Any, key: str) -> Any:
@@ -53,7 +62,7 @@ class Scheduler(ABC):
 class _Immediate(Scheduler):
     """The synchronous and the process scheduler, or a user's own `get`: one graph at a time."""
 
-    def __init__(self, get: Callable[..., Any], done: Done, shares_memory: bool):
+    def __init__(self, get: Callable[..., Any], done: Done | None, shares_memory: bool):
         self._get, self._callback, self.shares_memory = get, _after(done), shares_memory
 
     def submit(self, graph: Graph, keys: list[Any]) -> list[Any]:
@@ -64,11 +73,11 @@ class _Immediate(Scheduler):
 class _Threads(Scheduler):
     """The threaded scheduler, several graphs on one pool."""
 
-    def __init__(self, pool: ThreadPoolExecutor, drivers: ThreadPoolExecutor, workers: int, done: Done):
+    def __init__(self, pool: ThreadPoolExecutor, drivers: ThreadPoolExecutor, workers: int, done: Done | None):
         self._pool, self._drivers, self._workers = pool, drivers, workers
         self._callbacks = [_after(done)]
 
-    def in_flight(self, tasks: int) -> int:
+    def in_flight(self, tasks: int, size: int | None = None) -> int:
         return min(DRIVERS, 1 + math.ceil(self._workers / tasks))
 
     def submit(self, graph: Graph, keys: list[Any]) -> Future[Any]:
@@ -86,14 +95,18 @@ class _Cluster(Scheduler):
     """A distributed client."""
 
     shares_memory = False
+    reports = True
 
     def __init__(self, client: Any, place: Callable[[Any], str]):
         self._client, self._place, self._address = client, place, client.scheduler.address
 
-    def in_flight(self, tasks: int) -> int:
+    def in_flight(self, tasks: int, size: int | None = None) -> int:
         workers = self._client.scheduler_info(n_workers=-1).get("workers", {}).values()
         threads = sum(int(w["nthreads"]) for w in workers)
-        return 1 + math.ceil(max(1, threads) / tasks)
+        ahead = 0  # a cluster grows by the work that it was given, so more than its workers need are submitted
+        if size is not None:
+            ahead = min(AHEAD_TASKS // tasks, AHEAD_BYTES // max(1, size))
+        return max(ahead, 1 + math.ceil(max(1, threads) / tasks))
 
     def share(self, value: Any, key: str) -> Any:
         # a task, not scattered data: it can be computed again when the worker that holds it is lost
@@ -174,27 +187,56 @@ def warn_from_task(message: str | Warning, category: type[Warning]) -> None:
         module.warn(message, category)
 
 
+def report_done() -> None:
+    """Report the task of a worker that calls this as done, to the bars of the driver."""
+    from distributed import get_worker
+
+    worker = get_worker()
+    worker.log_event(TOPIC, worker.get_current_task())
+
+
+def _hear(event: tuple[float, Any]) -> None:
+    key = event[1]
+    for done in [*_listeners]:
+        done(tuple(key) if isinstance(key, list) else key)
+
+
+@contextmanager
+def _listening(client: Any, done: Done | None) -> Iterator[None]:
+    """Call `done(key)` for each task that workers report."""
+    if done is None:
+        yield
+        return
+    client.subscribe_topic(TOPIC, _hear)
+    _listeners.append(done)
+    try:
+        yield
+    finally:
+        _listeners.remove(done)
+
+
 def _identity(value: Any) -> Any:
     return value
 
 
-def _after(done: Done) -> tuple[Any, ...]:
+def _after(done: Done | None) -> tuple[Any, ...]:
     """Return the callback of dask that calls `done(key)` after each task."""
-    return None, None, None, lambda key, *others: done(key), None
+    return None, None, None, None if done is None else lambda key, *others: done(key), None
 
 
 @contextmanager
-def active_scheduler(done: Done, place: Callable[[Any], str]) -> Iterator[Scheduler]:
+def active_scheduler(done: Done | None, place: Callable[[Any], str]) -> Iterator[Scheduler]:
     """The scheduler that any dask computation would use here and now; threads by default.
 
-    A local scheduler calls `done(key)` after each task; on a cluster errors name the rows of a task by `place(key)`,
-    and within a task of it that task's thread is left to others meanwhile.
+    A local scheduler calls `done(key)`, if it is given, after each task, a cluster after each that calls
+    `report_done`. On a cluster errors name the rows of a task by `place(key)`, and within a task of it that task's
+    thread is left to others meanwhile.
     Raises RuntimeError if the active client is asynchronous, or if there is none and dask's configuration asks for one.
     """
     get = _active_get()
     client = _client_of(get)
     if client is not None:
-        with _thread_left_to_others():
+        with _thread_left_to_others(), _listening(client, done):
             yield _Cluster(client, place)
     elif get is None or get is dask.threaded.get:
         workers = int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT)

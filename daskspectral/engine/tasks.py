@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from dask.sizeof import sizeof
 from numpy.typing import NDArray
 
 from daskspectral.data.batches import Bad, Batches, Reading, read_ahead
 from daskspectral.data.readers import ArrayReader, Reader
+from daskspectral.engine.scheduler import report_done
 from daskspectral.engine.threads import limit_worker
 from daskspectral.errors import PointError
 from daskspectral.validation import loaded
@@ -62,6 +64,9 @@ class Total:
     skipped: int = 0
     bad: Bad | None = None
 
+    def __sizeof__(self) -> int:
+        return int(sizeof(dict(self.sums)))
+
     def __add__(self, other: Total) -> Total:
         if self.bad is not None or other.bad is not None:
             worst = [t.bad for t in (self, other) if t.bad is not None]
@@ -85,7 +90,7 @@ def add_sums(left: Mapping[str, Any], right: Mapping[str, Any]) -> dict[str, Any
 class Shared:
     """What every task of a run needs besides its rows; it travels to each worker once.
 
-    `ahead`: a thread reads the next batch while a task works on the last one.
+    `ahead`: a thread reads the next batch while a task works on the last one. `reports`: a worker reports each task.
     """
 
     token: str
@@ -94,6 +99,7 @@ class Shared:
     edges: Array | None  # chunk borders; None where the rows arrive as dask blocks
     out: Any = None
     ahead: bool = False
+    reports: bool = False
 
 
 def reduce_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any) -> Total:
@@ -129,12 +135,15 @@ def _done(shared: Shared, batches: Batches, work: Callable[[Any], Any], doing: s
     limit_worker()
     try:
         with read_ahead(batches) if shared.ahead else nullcontext(batches) as read, np.errstate(**OVERFLOW):
-            return work(read), batches.bad
+            found = work(read), batches.bad
     except PointError as error:
         return None, Bad(error.row, str(error), error.field, error)
     except BaseException as error:
         error.add_note(f"while {doing} rows {batches.start} to {batches.stop}")
         raise
+    if shared.reports:
+        report_done()
+    return found
 
 
 def _batches(shared: Shared, start: int, stop: int, parts: tuple[Any, ...]) -> Batches:
