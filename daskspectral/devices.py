@@ -191,7 +191,7 @@ def device_of(name: str) -> Device:
 def _without_gpu() -> str:
     """Return the reason why no GPU can be used, or ""."""
     if importlib.util.find_spec("cupy") is None:
-        return 'CuPy is not installed, pip install "daskspectral[gpu]"'
+        return "CuPy is not installed, pip install cupy-cuda12x"
     cupy = importlib.import_module("cupy")
     try:
         return "" if cupy.cuda.runtime.getDeviceCount() else "CuPy finds no GPU"

@@ -119,7 +119,7 @@ def optax() -> Any:
     try:
         import optax as package
     except ImportError as error:
-        raise ImportError('networks are trained with optax: pip install "daskspectral[neural]"') from error
+        raise ImportError("networks are trained with optax: pip install optax") from error
     return package
 
 

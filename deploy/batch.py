@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +31,25 @@ GRACE = 300  # a worker stops taking tasks and hands over its results this many 
 class System:
     """A batch system: its `name`, the class of `dask_jobqueue` for it, and what its users call a queue.
 
-    `gpu` is the directive that asks for one GPU, of systems whose fit has the option --device.
+    `prefix` begins the directives of its job scripts, `short` has the short form of options that dask-jobqueue writes,
+    by the long one. `gpu` is the directive for one GPU, of systems whose fit has the option --device.
     """
 
     name: str
     cluster: str
     queue: str
+    prefix: str
+    short: Mapping[str, str] = field(default_factory=dict)
     gpu: str = ""
+
+    def begins(self, directive: str) -> str:
+        """Return how a line of a job script begins that sets the option of a directive; of PBS, the resource."""
+        option, _, value = directive.partition(" ")
+        option = option.partition("=")[0]
+        if option == "-l":
+            return f"{self.prefix} -l {value.strip().partition('=')[0]}="
+        option = self.short.get(option, option)
+        return f"{self.prefix} {option}{'=' if option.startswith('--') else ' '}"
 
 
 def jobs(system: System, options: dict[str, Any]) -> Any:
@@ -46,7 +58,7 @@ def jobs(system: System, options: dict[str, Any]) -> Any:
     try:
         import dask_jobqueue
     except ImportError as error:
-        raise click.ClickException("dask-jobqueue is missing: pip install daskspectral[hpc]") from error
+        raise click.ClickException("dask-jobqueue is missing: pip install dask-jobqueue") from error
     finally:  # the import has SIGINT end the process with status 0, as if the fit had come to its end
         signal.signal(signal.SIGINT, interrupted)
     from distributed.security import Security
@@ -57,24 +69,34 @@ def jobs(system: System, options: dict[str, Any]) -> Any:
         security = Security.temporary() if options["tls"] else None
     except ImportError as error:
         raise click.ClickException("TLS needs cryptography: pip install cryptography, or give --no-tls") from error
-    seconds = lifetime(options["walltime"])
+    seconds = seconds_of(options["walltime"])
+    given = [system.begins(directive) for directive in options["directive"]]
+    gpu = [system.gpu] if options.get("device") == "cuda" and system.begins(system.gpu) not in given else []
+    own = {"resource_spec": options["resource_spec"]} if options.get("resource_spec") else {}
+    scheduler_interface = options["scheduler_interface"]
     return getattr(dask_jobqueue, system.cluster)(
         cores=options["cores"],
         memory=options["memory"],
         processes=options["processes"],
-        walltime=options["walltime"],
+        walltime=clock(seconds),
         queue=options[system.queue],
         account=options["account"],
         interface=options["interface"],
         job_name="daskspectral-worker",
         job_script_prologue=[*options["prologue"], *ONE_THREAD],
-        job_extra_directives=[*options["directive"], *([system.gpu] if options.get("device") == "cuda" else [])],
-        worker_extra_args=[] if seconds is None else ["--lifetime", f"{seconds}s", "--lifetime-stagger", "60s"],
+        job_extra_directives=[*options["directive"], *gpu],
+        job_directives_skip=[*options["skip_directive"], *given],
+        local_directory=options["local_directory"],
+        worker_extra_args=lifetime(seconds),
         log_directory=str(logs),
         shared_temp_directory=str(logs),  # the workers' TLS keys, readable by their owner only
         security=security,
-        scheduler_options={"dashboard_address": ":0"},
+        scheduler_options={
+            "dashboard_address": ":0",
+            **({"interface": scheduler_interface} if scheduler_interface else {}),
+        },
         python=sys.executable,
+        **own,
     )
 
 
@@ -91,15 +113,29 @@ def running(system: System, options: dict[str, Any]) -> Iterator[None]:
             yield
 
 
-def lifetime(walltime: str) -> int | None:
-    """Seconds that a worker lives, fewer than its job of `walltime` [days-]HH:MM:SS; None for short jobs."""
-    days, _, clock = walltime.rpartition("-")
-    try:
-        hours, minutes, seconds = (int(part) for part in clock.split(":"))
-        length = ((int(days or 0) * 24 + hours) * 60 + minutes) * 60 + seconds
-    except ValueError as error:
-        raise click.BadParameter(f"--walltime is [days-]HH:MM:SS, not {walltime!r}") from error
-    return length - GRACE if length > 4 * GRACE else None
+def seconds_of(walltime: str) -> int:
+    """Return the seconds of a walltime, as sbatch reads it: minutes, MM:SS, HH:MM:SS, days-HH, days-HH:MM[:SS]."""
+    days, dash, rest = walltime.rpartition("-")
+    parts = [int(part) if part.isdecimal() else -1 for part in rest.split(":")]
+    whole = int(days) if days.isdecimal() else 0
+    if len(parts) > 3 or min(parts) < 0 or (dash and not days.isdecimal()) or not (whole or any(parts)):
+        raise click.BadParameter(
+            f"--walltime must be minutes, MM:SS or [days-]HH:MM:SS, and more than 0, got {walltime!r}."
+        )
+    first = 3600 if dash or len(parts) == 3 else 60
+    return 86400 * whole + sum(part * unit for part, unit in zip(parts, (first, first // 60, 1), strict=False))
+
+
+def clock(seconds: int) -> str:
+    """Return seconds as HH:MM:SS, which every batch system reads as hours, minutes and seconds."""
+    return f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+
+
+def lifetime(seconds: int) -> list[str]:
+    """Return the arguments by which a worker ends before its job of some seconds does; none for short jobs."""
+    if seconds < 4 * GRACE:
+        return []
+    return ["--lifetime", f"{seconds - GRACE}s", "--lifetime-stagger", "60s"]
 
 
 OPTIONS = (
@@ -108,9 +144,14 @@ OPTIONS = (
     click.option("--cores", type=click.IntRange(1), required=True, help="Cores of a worker job."),
     click.option("--processes", type=click.IntRange(1), default=1, show_default=True, help="Processes sharing them."),
     click.option("--memory", required=True, help="Memory of a worker job: 64GB."),
-    click.option("--walltime", default="01:00:00", show_default=True, help="Limit of a worker job: [days-]HH:MM:SS."),
+    click.option(
+        "--walltime", default="01:00:00", show_default=True, help="Limit of a worker job: minutes or [days-]HH:MM:SS."
+    ),
     click.option("--account", help="The account that worker jobs are charged to."),
     click.option("--interface", help="The network that driver and workers talk over: ib0."),
+    click.option("--scheduler-interface", help="The driver's network, if another than that of the workers: eth0."),
+    click.option("--local-directory", help="A folder of each node for what workers spill: /tmp or $TMPDIR."),
+    click.option("--skip-directive", multiple=True, help="Leave out lines of the job script that contain this: --mem."),
     click.option("--prologue", multiple=True, help="A line of shell before a worker: --prologue='module load x'."),
     click.option("--tls/--no-tls", default=True, show_default=True, help="Encrypt the traffic, and let nobody in."),
     click.option("--patience", type=float, default=3600.0, show_default=True, help="Seconds to wait without workers."),

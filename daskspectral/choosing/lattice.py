@@ -84,8 +84,7 @@ def with_method(lattice: FourierLattice, operator: Operator) -> FourierLattice:
     method = lattice.method or best_method(lattice.orders, weights, installed is not None)
     if method == "nufft" and installed is None:
         raise ImportError(
-            "method='nufft' needs finufft, which is not installed. pip install 'daskspectral[lattice]', or pass "
-            "method='matmul'."
+            "method='nufft' needs finufft, which is not installed. pip install finufft, or pass method='matmul'."
         )
     return replace(lattice, method=method, version=installed if method == "nufft" else None)
 

@@ -347,7 +347,7 @@ def library(name: str, what: str = "This format") -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         package = name.partition(".")[0]
-        raise ImportError(f"{what} requires {package}: pip install daskspectral[files]") from error
+        raise ImportError(f"{what} requires {package}: pip install {package}") from error
 
 
 def is_csv(paths: Sequence[str]) -> bool:

@@ -102,7 +102,7 @@ def connect(url: Location) -> tuple[Any, str]:
         files, root = importlib.import_module("fsspec.core").url_to_fs(text, **options_in_force())
     except ImportError as error:
         scheme = text.partition("://")[0]
-        raise ImportError(f"{scheme}:// requires a library: pip install 'daskspectral[cloud]' ({error})") from error
+        raise ImportError(f"{scheme}:// requires a library: pip install s3fs, gcsfs or adlfs ({error})") from error
     files.invalidate_cache()
     return files, str(root).rstrip("/")
 

@@ -24,7 +24,7 @@ def jax() -> Any:
         import jax as package
     except ImportError as error:
         raise ImportError(
-            'training of networks needs jax and optax: pip install "daskspectral[neural]". Trained networks are '
+            "training of networks needs jax and optax: pip install jax optax. Trained networks are "
             "evaluated, saved and loaded without them."
         ) from error
     return package

@@ -25,7 +25,7 @@ def finufft() -> Any:
         import finufft as package
     except ImportError as error:
         raise ImportError(
-            'the nonuniform FFT requires finufft: pip install "daskspectral[lattice]", or pass method="matmul".'
+            'the nonuniform FFT requires finufft: pip install finufft, or pass method="matmul".'
         ) from error
     return package
 

@@ -38,7 +38,7 @@ def require_matplotlib() -> None:
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
-        raise ImportError("pictures need matplotlib: pip install daskspectral[plot]") from error
+        raise ImportError("pictures need matplotlib: pip install matplotlib") from error
 
 
 def check_fitted(estimator: Any, kinds: Any = SpectralEstimator) -> None:

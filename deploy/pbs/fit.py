@@ -16,10 +16,15 @@ import click
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from batch import System, command, run
 
+SYSTEM = System("PBS", "PBSCluster", "queue", "#PBS")
+
 main = command(
-    System("PBS", "PBSCluster", "queue"),
+    SYSTEM,
     click.option("--queue", help="Queue of the worker jobs; the default queue unless given."),
-    click.option("--directive", multiple=True, help="A further #PBS line: --directive='-l place=excl'."),
+    click.option("--directive", multiple=True, help="A #PBS line, in place of that with its option: '-l place=excl'."),
+    click.option(
+        "--resource-spec", help="What a worker job requests: select=1:ncpus=16:mem=64gb; cores and memory unless given."
+    ),
 )
 
 if __name__ == "__main__":

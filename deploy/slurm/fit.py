@@ -16,10 +16,17 @@ import click
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from batch import System, command, run
 
+SHORT = {"--job-name": "-J", "--error": "-e", "--output": "-o", "--partition": "-p", "--account": "-A"}
+SHORT |= {"--ntasks": "-n", "--time": "-t", "-c": "--cpus-per-task"}  # as dask-jobqueue writes them
+
+SYSTEM = System("SLURM", "SLURMCluster", "partition", "#SBATCH", SHORT, gpu="--gres=gpu:1")
+
 main = command(
-    System("SLURM", "SLURMCluster", "partition", "--gres=gpu:1"),
+    SYSTEM,
     click.option("--partition", help="Partition of the worker jobs; SLURM's default partition unless given."),
-    click.option("--directive", multiple=True, help="A further #SBATCH line: --directive=--qos=low."),
+    click.option(
+        "--directive", multiple=True, help="An #SBATCH line, in place of that with its option: --directive=--qos=low."
+    ),
     click.option(
         "--device", type=click.Choice(["cpu", "cuda"]), help="cuda: one GPU for each worker job (--gres=gpu:1)."
     ),

@@ -1,6 +1,6 @@
 """Sums on a GPU and on the CPU, in one run: shares of its dgemm, rates of the lattice, and fits from zarr.
 
-    pip install "daskspectral[gpu]"
+    pip install -e ".[gpu]"
     python examples/benchmarks/gpu.py --json gpu.json
 
 "kernels": `Measure` on rows in memory, p landmarks, d = 20: useful flops a second (as in `chunk_kernel.py`) over the

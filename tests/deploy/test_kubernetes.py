@@ -21,7 +21,7 @@ CRDS = Path("operator", "deployment", "helm", "dask-kubernetes-operator", "crds"
 def schemas() -> dict[str, dict[str, Any]]:
     """The openAPIV3Schema of each kind of resource in the wheel of dask-kubernetes, which is not imported."""
     found = importlib.util.find_spec("dask_kubernetes")
-    assert found is not None, "pip install daskspectral[test]"
+    assert found is not None, "pip install dask-kubernetes"
     assert found.submodule_search_locations
     resources = {}
     for path in (Path(found.submodule_search_locations[0]) / CRDS).glob("*.yaml"):
