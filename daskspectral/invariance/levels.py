@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from daskspectral.registry import Named
 from daskspectral.solve.ridge import (
     Observed,
-    best_generalised,
+    best_generalized,
     best_on_folds,
-    generalised,
+    generalized,
     held_out,
     judges,
     solve_diagonal,
@@ -127,7 +127,7 @@ class LeastSquares(InvariantSolver):
             solve_diagonal(*summed(part), alpha * penalty),
             int(problem.cumulative[size - 1]),
             alpha,
-            generalised(part, penalty, alpha),
+            generalized(part, penalty, alpha),
             np.array([(float(problem.cumulative[end - 1]), alpha, score) for end, alpha, score in found]),
         )
 
@@ -138,8 +138,8 @@ class LeastSquares(InvariantSolver):
         if shares is not None and judges(shares):
             alpha = best_on_folds(part, shares, penalty, start) if alpha is None else alpha
             return alpha, held_out(part, shares, penalty, alpha)
-        alpha = best_generalised(part, penalty) if alpha is None else alpha
-        return alpha, generalised(part, penalty, alpha)
+        alpha = best_generalized(part, penalty) if alpha is None else alpha
+        return alpha, generalized(part, penalty, alpha)
 
     def refit(self, problem: InvariantProblem, solution: InvariantSolution, fold: int, share: float) -> Array:
         size, alpha = len(solution.coefficients), solution.alpha

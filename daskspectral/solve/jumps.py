@@ -1,8 +1,8 @@
 """Leading functions of a random walk from rows to centroids and back.
 
-For M = sum w a aᵀ (p, p), of weights a of centroids that sum to 1, and D = M 1, the walk has the eigenvalues s² of
-D^(-1/2) M D^(-1/2) = V s² Vᵀ. Its functions a(x) D^(-1/2) V / s are orthonormal in M, and the form D - M has the values
-1/s² - 1 on them.
+For M = sum w a aᵀ (p, p), with weights a of centroids that sum to 1, and D = M 1, the eigenvalues of the walk are s² in
+D^(-1/2) M D^(-1/2) = V s² Vᵀ. Its functions a(x) D^(-1/2) V / s are orthonormal in M, and the values of the form D - M
+are 1/s² - 1.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 Array = NDArray[np.floating[Any]]
-CLOSED = 1e-5  # 1 - s, below which no walk leaves a component
-LEAST = 1e-6  # s², below which functions are rounding
+CLOSED = 1e-5  # 1 - s below which the walk does not leave a component
+LEAST = 1e-6  # s² below which functions are rounding
 
 
 def walk(gram: Array, size: int) -> tuple[Array, Array, Array]:
@@ -28,12 +28,14 @@ def walk(gram: Array, size: int) -> tuple[Array, Array, Array]:
     p, size = len(gram), min(size, len(gram))
     if not size:
         return np.empty(0), np.empty((p, 0)), root
-    values, vectors = scipy.linalg.eigh(matrix, subset_by_index=(p - size, p - 1))  # Lanczos misses multiple values
+    values, vectors = scipy.linalg.eigh(
+        matrix, subset_by_index=(p - size, p - 1)
+    )  # Lanczos iteration misses multiple values
     return values[::-1], vectors[:, ::-1], root
 
 
 def jump_span(gram: Array, size: int) -> Array:
-    """Return the constant and the leading functions of the walk, (p, 1 + size) at most, orthonormal in M."""
+    """Return the constant and at most `size` leading functions of the walk, (p, 1 + size), orthonormal in M."""
     values, vectors, root = walk(gram, size)
     kept = values > LEAST
     scale = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
@@ -43,6 +45,6 @@ def jump_span(gram: Array, size: int) -> Array:
 
 
 def leaks(gram: Array, most: int) -> bool:
-    """Return whether the graph of centroids has at most so many components between which the walk does not jump."""
+    """Return whether the graph of centroids has at most `most` connected components."""
     values = walk(gram, most)[0]
     return bool(len(values) < most or 1 - np.sqrt(max(values[-1], 0.0)) > CLOSED)

@@ -1,9 +1,8 @@
-"""A graph of neighboring points as a second opinion on slow functions.
+"""Neighbor graph of points, for an independent test of slow functions.
 
-The slowest functions of a graph whose edges join near points see a gap between points at any distance at which the
-points themselves see it, unlike functions of one scale. The functions of a fit are trial functions of the same graph,
-so that constants, density and dimension cancel in the ratio of the two energies: 1.2 to 1.7 for good fits, 2.4 to 5.4
-for a tight roll whose turns the fit takes for one.
+In contrast to functions of one scale, the slowest functions of a neighbor graph resolve gaps between points of any
+width. The fitted functions are trial functions of the same graph, so that constants, density and dimension cancel in
+the ratio of the two energies: 1.2 to 1.7 for good fits, 2.4 to 5.4 for a tight roll whose turns are not resolved.
 """
 
 from __future__ import annotations
@@ -19,15 +18,15 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.floating[Any]]
 
-NEIGHBORS, IN_LINE = 10, 16  # of each point; where points lie along curves
-CURVE = 1.5  # the local dimension below which they do
+NEIGHBORS, IN_LINE = 10, 16  # neighbors of each point; the same for points along curves
+CURVE = 1.5  # local dimension below which points are along curves
 LEAST_POINTS = 30
-SHARE = 8  # points to a neighbor, where points are few
-TREE = 3  # columns, up to which a tree finds neighbors, and eigenvalues are those of sparse matrices
-NEGLIGIBLE = 1e-6  # of the last energy: differences below it count as none
-ROUNDING = 1e-10  # of a function's square, below which it is a combination of others
-SHIFT = 1e-6  # of the mean degree, which makes the matrix definite
-GUARD, STEPS = 4, 5  # random functions beside those of a fit, and inverse steps, which leave errors of 1e-4
+SHARE = 8  # points per neighbor, for few points
+TREE = 3  # maximum number of columns for trees and sparse matrices
+NEGLIGIBLE = 1e-6  # of the last energy: smaller differences are neglected
+ROUNDING = 1e-10  # of the square of a function below which it is linearly dependent
+SHIFT = 1e-6  # of the mean degree, added to make the matrix definite
+GUARD, STEPS = 4, 5  # additional random functions, and inverse iterations, for errors of 1e-4
 
 
 def energy_ratios(points: Array, functions: Array, weights: Array | None = None) -> Array:
@@ -35,9 +34,10 @@ def energy_ratios(points: Array, functions: Array, weights: Array | None = None)
 
     Parameters
     ----------
-    points : array of shape (m, d)
+    points : ndarray of shape (m, d)
+        Points.
     functions : array of shape (m, k)
-        The values of k functions at the points; their span without the constant counts.
+        Values of k functions at the points; only their span modulo the constant matters.
     weights : array of shape (m,), optional
         Positive weights of the points.
 
@@ -61,10 +61,10 @@ def energy_ratios(points: Array, functions: Array, weights: Array | None = None)
 
 
 def _laplacian(points: Array, weights: Array | None) -> tuple[Any, Array]:
-    """Return the graph Laplacian, scaled by the roots (m,) of the weights from both sides, and these roots.
+    """Return the graph Laplacian, scaled by the roots (m,) of the weights on both sides, and these roots.
 
-    Its edges are w_ij = 1 / (r_ij² + rho_i² / 4) for the nearest neighbors j of i, the last at the distance rho_i, made
-    symmetric, times the geometric mean of the weights.
+    Its edges are w_ij = 1 / (r_ij² + rho_i² / 4) for the nearest neighbors j of i, the last at the distance rho_i,
+    symmetrized, times the geometric mean of the weights.
     """
     m = len(points)
     distances, neighbors = _nearest(points, IN_LINE)
@@ -85,14 +85,14 @@ def _laplacian(points: Array, weights: Array | None) -> tuple[Any, Array]:
 
 
 def _nearest(points: Array, k: int) -> tuple[Array, NDArray[np.intp]]:
-    """Return the distances (m, k) of the k nearest other points, ascending, and their numbers."""
+    """Return the distances (m, k) to the k nearest other points, ascending, and their indices."""
     m, d = points.shape
     if d <= TREE:
         from scipy.spatial import KDTree
 
         distances, found = (np.asarray(part) for part in KDTree(points).query(points, k + 1))
         others = found != np.arange(m)[:, None]
-        others[others.all(axis=1), -1] = False  # of points that coincide another one came first
+        others[others.all(axis=1), -1] = False  # a coincident point came first
         return distances[others].reshape(m, k), found[others].reshape(m, k)
     centered = points - points.mean(axis=0)
     squares = np.einsum("nd,nd->n", centered, centered)
@@ -106,7 +106,7 @@ def _nearest(points: Array, k: int) -> tuple[Array, NDArray[np.intp]]:
 
 
 def _orthonormal(functions: Array, root: Array) -> Array:
-    """Return an orthonormal basis (m, q) of functions times the roots of the weights, without the constant."""
+    """Return an orthonormal basis (m, q) of functions times the roots of weights, without the constant."""
     constant = root / np.linalg.norm(root)
     beyond = functions * root[:, None]
     beyond = beyond - np.outer(constant, constant @ beyond)
@@ -115,14 +115,14 @@ def _orthonormal(functions: Array, root: Array) -> Array:
 
 
 def _slowest(laplacian: Any, root: Array, trial: Array, *, dense: bool) -> Array:
-    """Return the lowest eigenvalues (q,) beyond that of the constant, ascending, as many as trial functions (m, q).
+    """Return the q lowest eigenvalues beyond that of the constant, ascending, for q trial functions (m, q).
 
-    They are Ritz values of the functions that inverse steps from the trial functions and random ones span.
+    They are Ritz values in the span of inverse iterations from the trial functions and random ones.
     """
     m, q = trial.shape
     inverse: Any
     shifted = laplacian + SHIFT * laplacian.diagonal().mean() * scipy.sparse.eye(m)
-    if dense:  # many neighbors in common fill the factors of a sparse matrix
+    if dense:  # many common neighbors fill the factors of a sparse matrix
         factor = scipy.linalg.cho_factor(shifted.toarray(), overwrite_a=True, check_finite=False)
         inverse = partial(scipy.linalg.cho_solve, factor, check_finite=False)
     else:

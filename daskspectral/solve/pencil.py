@@ -1,12 +1,12 @@
-"""The penalised pencil: its leading functions span what a Rayleigh-Ritz solution is sought in.
+"""Penalized pencil, whose leading functions span the space of a Rayleigh-Ritz solution.
 
-Smoothness decides which directions are trusted: B = L + mu K adds the squared norm K of the function space to the form.
-The span of the leading functions of (B, Φ) is well determined where the Gram matrix Φ alone is singular to
-rounding; the form without the penalty is then solved within it, so that no value carries the penalty.
+The penalty on rough functions, B = L + mu K with the squared norm K of the function space, makes the span of the
+leading functions of (B, Φ) well determined even if the Gram matrix Φ is singular to rounding. The form without the
+penalty is then solved in this span, so that values do not include the penalty.
 
-They are the functions of largest θ = vᵀ A v / vᵀ (A + t (B + σ A)) v, for A = Φ without what the functions have of
-those that the form kills; t = 1 / max(λ, 1e-3 tr B / tr A) with λ the last value wanted, and σ ≥ 0 is raised until the
-sum is positive semidefinite, as below potential wells.
+The leading functions are those of largest θ = vᵀ A v / vᵀ (A + t (B + σ A)) v, with A = Φ projected off the null
+functions of the form; t = 1 / max(λ, 1e-3 tr B / tr A) with λ the last requested value, and σ ≥ 0 is raised until the
+sum is positive semidefinite, for example with potential wells.
 """
 
 from __future__ import annotations
@@ -23,47 +23,47 @@ from daskspectral.devices import HOST, Device
 from daskspectral.solve.system import GalerkinSystem, Penalty
 from daskspectral.solve.whitening import (
     Whitening,
-    beside,
     deflated,
     eigh,
     orthonormal,
     symmetric_part,
     unit_root,
     whiten,
+    with_null,
 )
 
 Array = NDArray[np.floating[Any]]
-LEAST_FUNCTIONS = 32  # of a Ritz space
-MARGIN = 8  # functions of a Ritz space beyond those that are wanted
-PART = 3  # times a Ritz space: the leading functions of the whole data in which a part of them is solved
-PART_ROUNDING = 1e-10  # of directions of the whole data that a part of them does not see
-NO_VALUE = 1e-12  # of the largest singular value: what is below is zero, of arbitrary functions
-CERTAIN = 100.0  # times what rounding leaves of a function that vanishes on the data, a function's share must be
-RAISED = 1e12  # σ t, which no well of a form of the same rows needs
+LEAST_FUNCTIONS = 32  # minimum size of a Ritz space
+MARGIN = 8  # functions of a Ritz space beyond the requested ones
+PART = 3  # size of the space for parts of the data, relative to a Ritz space
+PART_ROUNDING = 1e-10  # of directions of the whole data that vanish on a part
+NO_VALUE = 1e-12  # of the largest singular value: smaller ones are 0, with arbitrary functions
+CERTAIN = 100.0  # minimum share of a function, relative to the rounding of one that vanishes on the data
+RAISED = 1e12  # limit of σ t, above those for wells of a form of the same rows
 
 
 def ritz_size(count: int) -> int:
-    """The number of functions of the Ritz space in which `count` values are sought."""
+    """Return the size of the Ritz space for `count` values."""
     return max(LEAST_FUNCTIONS, count + MARGIN)
 
 
 def scale_of(last: float, outer_trace: float, inner_trace: float) -> float:
-    """t for the last value wanted, tr B and tr A."""
-    return float(1 / max(last, 1e-3 * abs(outer_trace) / inner_trace))  # tr B is negative below deep wells
+    """Return t for the last requested value, tr B and tr A."""
+    return float(1 / max(last, 1e-3 * abs(outer_trace) / inner_trace))  # tr B is negative for deep wells
 
 
 def raised(t: float, sigma: float) -> float:
-    """The next σ. Raises LinAlgError where none can make the sum positive."""
+    """Return the next σ; raise LinAlgError if it cannot make the sum positive."""
     if t * sigma > RAISED:
         raise np.linalg.LinAlgError(
-            "the form has values too far below 0 for its leading functions to be told apart; are its modes and the "
-            "Gram matrix's those of the same rows?"
+            "the form has too large negative values to determine its leading functions. Check that its modes and the "
+            "Gram matrix are those of the same rows"
         )
     return max(2 * sigma, 1 / t)
 
 
 def leading_by_cholesky(a: Array, b: Array, t: float, size: int) -> tuple[Array, Array, float]:
-    """The `size` largest θ, descending, their vectors (p, size), and σ, where A + t (B + σ A) is well conditioned."""
+    """Return the `size` largest θ, descending, vectors (p, size), and σ; A + t (B + σ A) must be well conditioned."""
     p, sigma = len(a), 0.0
     while True:
         try:
@@ -80,7 +80,7 @@ def leading_by_cholesky(a: Array, b: Array, t: float, size: int) -> tuple[Array,
 
 
 def last_value(energy: Array, white: Array, count: int) -> float:
-    """The value number `count` of the energy on white directions (p, s), or the largest one there is; 0 for none."""
+    """Return value number `count` of the energy on white directions (p, s), or the largest; 0 without directions."""
     k = min(count, white.shape[1]) - 1
     if k < 0:
         return 0.0
@@ -89,13 +89,13 @@ def last_value(energy: Array, white: Array, count: int) -> float:
 
 
 class Pencil:
-    """The penalised problem B = energy + penalty, A = gram, (p, p), in the directions that the data see.
+    """Penalized problem B = energy + penalty, A = gram, (p, p), in the directions determined by the data.
 
-    `null` (p,) marks the functions that the energy kills (rows of exact zeros, the constant's). `root` whitens
-    A + t (B + σ A) of the others, without what they have of the null ones; `norm` is the penalty of these. `count`
-    values are wanted, and λ is sought among the directions of A above `cut`. `theta` (r,), descending, are the
-    eigenvalues of A in the directions of `root`, `functions` (p, r) their functions. Parts of the data are solved in
-    these. Raises ValueError where every function vanishes on the data.
+    `null` (p,) marks functions annihilated by the energy (rows of exact zeros, as for the constant). `root` whitens
+    A + t (B + σ A) of the others, projected off the null functions; `norm` is their penalty. λ is the last of `count`
+    values in the directions of A above `cut`. `theta` (r,), descending, are the eigenvalues of A in the directions of
+    `root`, and `functions` (p, r) their functions, in which parts of the data are solved. Raises ValueError if every
+    function vanishes on the data.
     """
 
     def __init__(self, energy: Array, gram: Array, penalty: Penalty, count: int, cut: float, device: Device = HOST):
@@ -116,10 +116,10 @@ class Pencil:
         self.theta, self.functions = self.root.leading(a)
 
     def leading(self, gram: Array) -> Whitening:
-        """The leading functions of the data that the pencil is of, orthonormal in their Gram matrix: (p, q).
+        """Return the leading functions (p, q) of the data of the pencil, orthonormal in their Gram matrix.
 
-        The null functions lead, and the others are orthogonal to them. `rank` counts all functions that the data see;
-        the span holds q = min(rank, max(32, count + 8)) of them.
+        Null functions come first, and the others are orthogonal to them. `rank` is the number of all functions that the
+        data determine; the span contains q = min(rank, max(32, count + 8)) of them.
         """
         parts, blurred = deflated(gram, self.null, self.cut), self.root.blurred(self.functions, self.precision)
         span = self._whitening(self.null, parts, self.theta, self.functions, blurred)
@@ -127,14 +127,14 @@ class Pencil:
 
     @cached_property
     def span(self) -> Array:
-        """The functions in which parts of the data are solved, (p, m): null ones, orthonormal, and leading others."""
+        """Functions (p, m) in which parts of the data are solved: orthonormal null functions, and leading others."""
         first, w = self._first, self._part[0]
-        return beside(first, np.zeros((len(first), w.shape[1])), w, self.null)
+        return with_null(first, np.zeros((len(first), w.shape[1])), w, self.null)
 
     def part(self, energy: Array, gram: Array, factor: float) -> Whitening:
-        """The leading functions of a part of the data, whose penalty is `factor` times that of the whole.
+        """Return the leading functions of a part of the data, with `factor` times the penalty of the whole.
 
-        Its form and Gram matrix (m, m) are of the functions of `span`, and so are the functions that are found.
+        The form, the Gram matrix (m, m) and the result are in terms of the functions of `span`.
         """
         null = np.arange(len(gram)) < self._first.shape[1]
         first, shift, a = deflated(gram, null, self.cut)
@@ -143,7 +143,7 @@ class Pencil:
         outer = symmetric_part(inner + self.t * (form + self.sigma * inner))
         try:
             theta, vectors = scipy.linalg.eigh(inner, outer, driver="gvd")
-        except scipy.linalg.LinAlgError:  # directions that this part does not see, and no penalty holds
+        except scipy.linalg.LinAlgError:  # directions that vanish on this part, without a penalty
             inverse = unit_root(outer, 0.0, PART_ROUNDING)[0]
             theta, vectors = eigh(symmetric_part(inverse.T @ inner @ inverse))
             vectors = inverse @ vectors
@@ -153,30 +153,29 @@ class Pencil:
 
     @cached_property
     def _part(self) -> tuple[Array, Array]:
-        """The functions (r, q) besides the null ones in which parts are solved, and their norm (q, q)."""
+        """Nonnull functions (r, q) in which parts are solved, and their norm (q, q)."""
         w = self.functions[:, : PART * ritz_size(self.count)]
         return w, w.T @ self.norm @ w
 
     def _whitening(
         self, null: NDArray[np.bool_], parts: tuple[Array, Array, Array], theta: Array, vectors: Array, blurred: Array
     ) -> Whitening:
-        """The null functions and the leading others, orthonormal, from theta and their vectors, both descending."""
+        """Return the orthonormal null and leading functions, from theta and vectors in descending order."""
         first, shift, a = parts
         seen = np.flatnonzero(theta > CERTAIN * blurred)
         chosen = seen[: max(0, ritz_size(self.count) - first.shape[1])]
         span: Array = vectors[:, chosen] / np.sqrt(theta[chosen])
         span = orthonormal(span, span.T @ a @ span)
-        matrix = beside(first, -first @ (shift @ span), span, null)
+        matrix = with_null(first, -first @ (shift @ span), span, null)
         return Whitening(matrix, theta, first.shape[1] + len(seen))
 
 
 class InverseRoot:
-    """W (p, r) with Wᵀ M W = I for a symmetric `matrix` M (p, p), on directions above `rounding` at unit diagonal.
+    """Inverse root W (p, r), Wᵀ M W = I, of a symmetric `matrix` M (p, p) in directions above `rounding`.
 
-    `least` and `largest` are the extreme eigenvalues there; `least` is -1 where the diagonal is negative. The rounding
-    of the entries of M is relative to `squares` (p,), those of the functions where M is of what is left of them,
-    without a constant: what was subtracted leaves its rounding. Functions of none are seen by no row, and left out
-    whatever their norm.
+    Directions are compared at unit diagonal; `least` and `largest` are the extreme eigenvalues, and `least` is -1 if
+    the diagonal has negative entries. The rounding of M is relative to `squares` (p,), the squares of functions before
+    a constant was subtracted. Functions with squares of 0 vanish on all rows, and are excluded for any norm.
     """
 
     def __init__(self, matrix: Array, rounding: float, squares: Array, device: Device):
@@ -189,21 +188,21 @@ class InverseRoot:
         self.largest = float(values.max(initial=0.0))
 
     def leading(self, inner: Array) -> tuple[Array, Array]:
-        """The eigenvalues of another matrix in these directions, descending, and their functions (p, r)."""
+        """Return the eigenvalues of another matrix in these directions, descending, and functions (p, r)."""
         theta, vectors = eigh(symmetric_part(self.matrix.T @ inner @ self.matrix), device=self.device)
         return theta[::-1], self.matrix @ vectors[:, ::-1]
 
     def blurred(self, functions: Array, precision: float) -> Array:
-        """How much of the squared norms (k,) of functions (p, k) is rounding: large coefficients cancel."""
+        """Return the rounding (k,) of squared norms of functions (p, k), whose large coefficients cancel."""
         return np.asarray(precision * self.largest * (self.squares @ functions**2))
 
 
 def leading_pairs(system: GalerkinSystem, penalty: Penalty, count: int, cut: float) -> tuple[Whitening, Whitening]:
-    """The leading singular functions of Wᵀ form Z, orthonormal in the Gram matrices: (p, q) and (q', q).
+    """Return the leading singular functions of Wᵀ form Z, (p, q) and (q', q), orthonormal in the Gram matrices.
 
-    W Wᵀ = (gram + mu K)⁻¹ and Z Zᵀ = (right_gram + nu K')⁻¹. With means, (p,) and (q',), all
-    matrices are those of the functions less their means. A side of no more functions than a Ritz space holds is taken
-    whole. The left ones have coordinates in the basis of `gram` whitened on the directions above `cut`.
+    W Wᵀ = (gram + mu K)⁻¹ and Z Zᵀ = (right_gram + nu K')⁻¹. With means, (p,) and (q',), all matrices are those of
+    centered functions. All functions of a side are used if they are no more than a Ritz space. Coordinates of the left
+    functions are in the basis of `gram` whitened in the directions above `cut`.
     """
     squares, system = [np.diag(gram) for gram in system.grams], system.covariances
     form, (gram, right_gram) = system.form, system.grams
@@ -212,8 +211,8 @@ def leading_pairs(system: GalerkinSystem, penalty: Penalty, count: int, cut: flo
     z = _certain(right_gram, right_penalty, penalty, squares[1], system.device)
     if not min(w.shape[1], z.shape[1]):
         if not (squares[0].any() and squares[1].any()):
-            raise ValueError("every function is zero on every point; fit columns that vary, or widen a kernel's scale")
-        raise ValueError("beside the penalty every basis function is rounding on these data; lower the penalty")
+            raise ValueError("every function is 0 on all rows. Fit columns that vary, or widen the kernel")
+        raise ValueError("every basis function is below rounding relative to the penalty. Lower the penalty")
     size = ritz_size(count)
     u, values, vt = scipy.linalg.svd(w.T @ form @ z, full_matrices=False)
     q = min(size, np.count_nonzero(values > NO_VALUE * values[0]))
@@ -225,7 +224,7 @@ def leading_pairs(system: GalerkinSystem, penalty: Penalty, count: int, cut: flo
 
 
 def _certain(gram: Array, norm: Array, penalty: Penalty, squares: Array, device: Device) -> Array:
-    """W (p, r) with W^T (gram + norm) W = I and W^T gram W diagonal, of the functions whose norm is not rounding."""
+    """Return W (p, r), W^T (gram + norm) W = I and W^T gram W diagonal, of functions above rounding."""
     root = InverseRoot(gram + norm, penalty.rounding, squares, device)
     theta, functions = root.leading(gram)
     return functions[:, theta > CERTAIN * root.blurred(functions, penalty.precision)]

@@ -1,6 +1,6 @@
-"""Kinds of spectral problems: a form against a Gram matrix, symmetric or not, between two of them, or against a norm.
+"""Kinds of spectral problems: symmetric and nonsymmetric eigenproblems, singular values, and principal components.
 
-A kind holds no data. It solves a Galerkin system, and compares solutions on rows that they were not fitted to.
+A kind contains no data: it solves Galerkin systems, and compares solutions on held-out rows.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from daskspectral.validation import check_flag, check_option
 Array = NDArray[np.floating[Any]]
 Functions = NDArray[np.inexact[Any]]
 Rank = int | tuple[int, int]
-NEGLIGIBLE = 1e-3  # of the largest value: differences below it count as none
-SMALL_SINGULAR = 0.25  # of the largest: smaller singular values are judged relative to this
-MISSING = 0.1  # of what the constant explains: the cost of a singular function that a basis does not have
-COMPARED, MOST_COMPARED = 16, 24  # values that are compared; the same up to 24 that are wanted
-POSITIVE = 1e-6  # of the largest value, by which one below 0 is no rounding
+NEGLIGIBLE = 1e-3  # of the largest value: smaller differences are neglected
+SMALL_SINGULAR = 0.25  # of the largest: errors of smaller singular values are relative to this
+MISSING = 0.1  # share of the constant: cost of a missing singular function
+COMPARED, MOST_COMPARED = 16, 24  # number of compared values, if at most 24 are requested
+POSITIVE = 1e-6  # of the largest value: larger negative values are not rounding
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,8 +64,8 @@ class Solution:
 class Problem(Named, ABC):
     """Kind of spectral problem, which holds no data.
 
-    A subclass needs `name` and `solve`, and the flags below that do not hold as they are, such as `two_sided` and
-    `by_norm`; solutions are then compared as those of a symmetric problem.
+    A subclass defines `name`, `solve`, and the flags below that differ from their defaults. Solutions are compared as
+    those of a symmetric problem by default.
 
     Attributes
     ----------
@@ -74,19 +74,19 @@ class Problem(Named, ABC):
     measure : str
         Name of a value on other rows (`ritz`).
     sides : tuple of str
-        The functions that differ, "left" and "right", the main ones first.
+        Names of the distinct functions, "left" and "right", the main ones first.
     two_sided : bool
-        Whether left and right functions have a Gram matrix each.
+        Whether left and right functions have separate Gram matrices.
     needs_symmetry : bool
         Whether the form must be symmetric.
     by_norm : bool
         Whether values are relative to the squared norm of the function space, in place of the Gram matrix.
     descending : bool
-        Whether the largest values are wanted.
+        Whether the largest values are computed.
     worst : float
-        Stands in `scores` for each value of a candidate without a solution.
+        Value in `scores` for a candidate without a solution.
     penalties : tuple of float
-        Values of c that a choice tries, the usual one first.
+        Candidates for the strength c of the penalty, the default first.
     """
 
     value: ClassVar[str] = "eigenvalue"
@@ -104,11 +104,11 @@ class Problem(Named, ABC):
         """Return the values and functions of a system."""
 
     def compares(self, order: int) -> bool:
-        """Return whether a variational principle compares functions, for forms of derivatives up to `order`."""
+        """Return whether there is a variational principle for forms with derivatives up to `order`."""
         return (self.needs_symmetry or (self.two_sided and order == 0)) and not self.by_norm
 
     def energy(self, system: GalerkinSystem) -> Array | None:
-        """Return the symmetric form that ranks functions, ascending; None if there is none."""
+        """Return the symmetric form that ranks functions, ascending, or None."""
         return system.energy
 
     def penalty(self, system: GalerkinSystem, by_values: ByValues, by_slopes: BySlopes) -> Penalty | None:
@@ -116,21 +116,21 @@ class Problem(Named, ABC):
         return None
 
     def pencil(self, system: GalerkinSystem) -> Pencil | None:
-        """Return the penalized pencil whose leading functions span solutions of parts of the data."""
+        """Return the penalized pencil whose leading functions span solutions of parts of the data, or None."""
         return None
 
     def nulls(self, system: GalerkinSystem) -> int:
-        """Return the number of leading values that are exactly 0: the form annihilates their functions."""
+        """Return the number of leading values that are exactly 0, of functions annihilated by the form."""
         return 0
 
     def signed(self, values: Any) -> Any:
-        """Return values or a form with the sign that makes the wanted values the least."""
+        """Return values or a form with the sign for which the requested values are the least."""
         return -values if self.descending else values
 
     def ritz(self, left: Functions, right: Functions, system: GalerkinSystem) -> Functions:
         """Return the values (k,) of a system of other rows on spans (p, k) and (q, k).
 
-        They are in the order of `solve`, with NaN at the end for directions that these rows do not determine.
+        Values are in the order of `solve`, with NaN at the end for directions that these rows do not determine.
         """
         found: Functions = self.signed(ritz(right, self.signed(system.form), system.gram, dtype=system.dtype))
         return found
@@ -141,7 +141,7 @@ class Problem(Named, ABC):
         return -float(np.sum(self.signed(values).real)) if known else -math.inf
 
     def maximizes(self, values: Functions) -> bool:
-        """Return whether more functions would not lower the moduli of the values."""
+        """Return whether more functions do not lower the moduli of the values."""
         return bool(self.descending and values.real.sum() > 0)
 
     def sizes(self, values: Functions) -> Array:
@@ -150,33 +150,34 @@ class Problem(Named, ABC):
         return np.asarray(sizes + NEGLIGIBLE * sizes.max(initial=0.0) + 1e-300)
 
     def compared(self, solution: Solution, left: Functions, right: Functions, system: GalerkinSystem) -> Array:
-        """Return held-out values (count,) of a solution for `scores`, by a system of other rows.
+        """Return the validation values (count,) of a solution for `scores`, by a system of other rows.
 
-        Ritz values, signed so that they ascend, and infinite if there are none. Values h > 0 above fitted ones l > 0
-        become h √(h / l), because a fit reports l. Raises LinAlgError if a positive form has values far below 0.
+        They are Ritz values, signed so that they ascend, and infinite if missing. Values h > 0 above fitted values
+        l > 0 are replaced by h √(h / l), because a fit reports l. Raises LinAlgError if a positive form has values far
+        below 0.
         """
         values = self.signed(self.ritz(left, right, system)).real
         values = np.where(np.isnan(values), np.inf, values)
         fitted = self.signed(solution.values.real[: len(values)])
         largest = np.max(values, initial=0.0, where=np.isfinite(values))
         if system.positive and min(values.min(initial=0.0), fitted.min(initial=0.0)) < -POSITIVE * largest:
-            raise np.linalg.LinAlgError("values of a form without negative ones came out below 0, by rounding")
+            raise np.linalg.LinAlgError("a positive semidefinite form has negative values because of rounding")
         values[: len(fitted)] = overfitted(values[: len(fitted)], fitted)
         return np.append(values, np.full(system.count - len(values), np.inf))
 
     def scores(self, found: Mapping[Any, Array], wanted: int) -> dict[Any, float]:
-        """Return the scores of candidates by their held-out values (n_splits, k); larger is better."""
+        """Return the scores of candidates from their validation values (n_splits, k); larger is better."""
         return energy_scores(found)
 
     def n_compared(self, wanted: int) -> int:
-        """Return how many held-out values are compared if so many are `wanted`."""
+        """Return the number of validation values that are compared if `wanted` are requested."""
         return max(COMPARED, wanted) if wanted > MOST_COMPARED else COMPARED
 
     def undercut(self, best: Array, others: Iterable[Array]) -> Array | None:
-        """Return the least of the other candidates' held-out values (n_splits, k) over the best one's, (k,).
+        """Return the least ratio (k,) of validation values (n_splits, k) of other candidates to the best ones.
 
-        It is 1 unless another's are lower in every split: the best one's functions are too few by as much, or follow
-        their own rows.
+        It is 1 unless the values of a candidate are lower in every split, which shows that the best candidate has too
+        few functions, or overfits.
         """
         known = np.isfinite(best) & (best > SMALL * best.max(initial=0.0, where=np.isfinite(best)))
         least = np.ones(best.shape[1])
@@ -195,7 +196,7 @@ def described(
     ranks = f"rank {rank} of {sizes[0]}"
     if isinstance(rank, tuple):
         ranks = f"ranks {rank[0]} of {sizes[0]} and {rank[1]} of {sizes[1]}"
-    known = f"{len(residuals)} of the {system.count} values wanted"
+    known = f"{len(residuals)} of {system.count} requested values"
     status = f"{known}; {ranks}; residuals up to {residuals.max(initial=0.0):.1g}"
     return Solution(values, left, right, rank, residuals, status)
 
@@ -204,10 +205,13 @@ def described(
 
 
 Complex = NDArray[np.complex128]
-LANCZOS_SIZE, LANCZOS_SHARE = 400, 0.05  # of a matrix, from which on it is quicker, and of its eigenvalues
-ORTHOGONAL = 1e-13  # cosines of functions, that are rounding
+LANCZOS_SIZE, LANCZOS_SHARE = (
+    400,
+    0.05,
+)  # least size of a matrix, and largest share of its eigenvalues, for Lanczos iteration
+ORTHOGONAL = 1e-13  # cosines of functions below this are rounding
 TOLD_SQUARE = 1e-10  # of the largest squared singular value, above which others follow from squares
-NORM_CUT = 1e-12  # of the largest squared norm at unit diagonal, below which a combination of functions is no function
+NORM_CUT = 1e-12  # of the largest squared norm at unit diagonal, below which a combination of functions is 0
 
 
 @final
@@ -219,8 +223,8 @@ class NonNormal(Problem):
     They are biorthonormal, a^H gram b = I. The right functions have unit norm in the metric of the Gram matrix, and
     their largest whitened coefficient is real and positive, so that conjugate values have conjugate functions. Values
     that agree to nine digits descend by imaginary part; `count` may split a conjugate pair. Functions whose column of
-    the form is exactly zero (the constant) are exempt from the cut: their eigenvalue 0 is exact. Raises LinAlgError if
-    a left function is orthogonal to its right function (a Jordan block).
+    the form is exactly zero (the constant) are exempt from the cutoff: their eigenvalue 0 is exact. Raises LinAlgError
+    if a left function is orthogonal to its right function (a Jordan block).
 
     Parameters
     ----------
@@ -327,8 +331,7 @@ def norm_root(norm: Array, device: Device = HOST) -> Array:
     null = np.diag(norm) == 0
     if null.all():
         raise ValueError(
-            "the norm of every function is 0, and no variance can be held against it: use functions besides the "
-            "constant"
+            "the norm of every function is 0, so that variances cannot be relative to it. Use nonconstant functions"
         )
     inner = norm[np.ix_(~null, ~null)]
     size = np.sqrt(np.diag(inner))
@@ -378,8 +381,8 @@ class TwoMetricSVD(Problem):
     the metric of their side. The largest whitened coefficient of a left function is positive, and the sign of the right
     function makes the singular value positive.
 
-    Means of a system are subtracted first, so that ranks are decided on functions of variance 1. The rounding error of
-    almost constant functions is known from their squares: constants drop out of the span. Raises ValueError if all
+    Means of a system are subtracted first, so that ranks are those of functions of variance 1. The rounding error of
+    almost constant functions is estimated from their squares, so that constants are excluded. Raises ValueError if all
     functions are constant.
     """
 
@@ -432,8 +435,8 @@ class TwoMetricSVD(Problem):
             ]
             if not all(share.any() for share in shares) and all(s.any() for s in squares):
                 raise ValueError(
-                    "nothing is left of the basis once the means are subtracted: its functions are all but constant on "
-                    "these data; fit columns that vary, narrow a kernel's scale, or use more functions"
+                    "all functions of the basis are constant on these data, up to rounding. Fit columns that vary, "
+                    "narrow the kernel, or use more functions"
                 )
         if isinstance(system.within, Penalty):
             spans = leading_pairs(system, system.within, system.count, system.cut)
@@ -449,7 +452,7 @@ class TwoMetricSVD(Problem):
         reduced = right.applied(left.applied(covariances.form).T).T
         rank, k = (left.rank, right.rank), min(system.count, *reduced.shape)
         u, values, vt = _leading_triplets(reduced, k) if system.part else scipy.linalg.svd(reduced, full_matrices=False)
-        if self.by_norm and not system.part:  # covariances of 0 are of no pair
+        if self.by_norm and not system.part:  # covariances of 0 are not pairs
             above = int(np.count_nonzero(values > system.cut * values[0]))
             rank, k = (min(rank[0], above), min(rank[1], above)), min(k, above)
         u, values, v = u[:, :k], values[:k], vt[:k].T.copy()
@@ -480,8 +483,8 @@ def _leading_triplets(matrix: Array, count: int) -> tuple[Array, Array, Array]:
 class NormConstrainedSVD(TwoMetricSVD):
     """The `count` largest singular values of form (p, q) between functions of squared norm 1, `gram` and `right_gram`.
 
-    The form is a covariance if the means are subtracted from it, and the functions have norm 1 in their function
-    spaces: of linear functions these are unit vectors, and the values are covariances of projections.
+    The form is a covariance if the means are subtracted. The functions have norm 1 in their function spaces: linear
+    functions are unit vectors, and the values are covariances of projections.
     """
 
     name: ClassVar[str] = "covariance"
@@ -498,12 +501,12 @@ class SymmetricPencil(Problem):
 
     The ridge of a system is added to the form, never to the Gram matrix (footnote 6 of the Galerkin paper: (L + eps I,
     Φ)). Functions have unit norm in the metric of the Gram matrix. Functions that the form annihilates (rows of exact
-    zeros, such as the constant's) are exempt from the cut, so that the eigenvalue 0 is exact.
+    zeros, such as the constant's) are exempt from the cutoff, so that the eigenvalue 0 is exact.
 
     Parameters
     ----------
     descending : bool
-        Whether the largest values are wanted, descending, as of a generator, whose spectrum is negative.
+        Compute the largest values, descending, as for a generator, whose spectrum is negative.
     """
 
     name: ClassVar[str] = "symmetric"
@@ -529,9 +532,9 @@ class SymmetricPencil(Problem):
     def nulls(self, system: GalerkinSystem) -> int:
         energy, gram = self.energy(system), system.gram
         null = (energy == 0).all(axis=0) & (np.diag(gram) > 0)
-        if not null.any() or np.trace(energy) < 0:  # of a positive form the largest values come first
+        if not null.any() or np.trace(energy) < 0:  # largest values of a positive form come first
             return 0
-        return whiten(gram[np.ix_(null, null)], system.cut).rank  # the same constant twice is one
+        return whiten(gram[np.ix_(null, null)], system.cut).rank  # equal constants count once
 
     def solve(self, system: GalerkinSystem) -> Solution:
         form = system.form
@@ -552,7 +555,7 @@ class SymmetricPencil(Problem):
 
 
 def _ranked_span(system: GalerkinSystem, energy: Array) -> Whitening:
-    """Return the given span, the leading penalized functions, or all directions above the cut."""
+    """Return the given span, the leading penalized functions, or all directions above the cutoff."""
     within = system.within
     if isinstance(within, Penalty):
         return Pencil(energy, system.gram, within, system.count, system.cut, system.device).leading(system.gram)
@@ -575,7 +578,7 @@ def _biorthonormal(left: Complex, right: Complex, values: Complex) -> Complex:
     if np.linalg.svd(overlap, compute_uv=False).min(initial=1) < 4 * np.finfo(float).eps:
         worst = values[np.abs(np.diag(overlap)).argmin()]
         raise np.linalg.LinAlgError(
-            f"the operator is defective on this basis: at the eigenvalue {worst:.6g} the left function is orthogonal "
-            "to the right one, and the two cannot be paired; take the singular values instead"
+            f"the operator is defective on this basis: left and right functions of the eigenvalue {worst:.6g} are "
+            "orthogonal. Use singular values instead"
         )
     return np.asarray(left @ np.linalg.inv(overlap).conj().T)

@@ -1,11 +1,11 @@
-"""The edge of the spectrum of red noise: how large the largest eigenvalue of independent AR(1) columns is.
+"""Edge of the spectrum of red noise: distribution of the largest eigenvalue of independent AR(1) columns.
 
-A matrix (n, d) of independent columns has, in the cosine basis of the rows, entries of variance s_j f_j(t), with the
-spectrum f_j of column j and its sum of squares s_j. The eigenvalues of X^T X fill, up to fluctuations of Tracy and
-Widom's law, an interval whose upper end follows from the fixed point equations of free probability: with
-g_t = 1 / (z - Σ_j s_j f_j(t) / (1 - s_j x_j)) and x_j = Σ_t f_j(t) g_t the trace of the resolvent is Σ_t g_t, and the
-edge is the largest z at which these have no solution that continues the one at infinity. Columns of similar
-autocorrelations share a spectrum, and neighboring frequencies an equation.
+In the cosine basis of the rows, a matrix (n, d) of independent columns has entries of variance s_j f_j(t), with the
+spectrum f_j of column j and its sum of squares s_j. Up to Tracy-Widom fluctuations, the eigenvalues of X^T X fill an
+interval whose upper end is determined by the fixed point equations of free probability: with
+g_t = 1 / (z - Σ_j s_j f_j(t) / (1 - s_j x_j)) and x_j = Σ_t f_j(t) g_t, the trace of the resolvent is Σ_t g_t, and the
+edge is the largest z without a solution that continues the one at infinity. Columns of similar autocorrelations share a
+spectrum, and neighboring frequencies an equation.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ from numpy.typing import NDArray
 Array = NDArray[np.floating[Any]]
 
 MOST_LAG_ONE = 0.99
-GROUPS = 12  # of columns by their autocorrelation
-SINGLE, GROWTH = 24, 1.15  # frequencies with an equation each; the width of the next group over that of the last
-NODES = 48  # of a quadrature, for the spectrum of a column of given length
-STEPS, ROUNDS = 40, 100  # of Newton's method, and of the search for the edge
-ABOVE = 0.8  # in scales above the edge, what the largest eigenvalue of noise exceeds in a twentieth of the cases
+GROUPS = 12  # groups of columns by autocorrelation
+SINGLE, GROWTH = 24, 1.15  # number of frequencies with separate equations; growth of the width of groups
+NODES = 48  # of the quadrature for the spectrum of a normalized column
+STEPS, ROUNDS = 40, 100  # iterations of Newton's method, and of the search for the edge
+ABOVE = 0.8  # 95 % quantile of the largest eigenvalue, in scales above the edge
 
 
 def lag_one(products: Array, squares: Array, n: float) -> Array:
-    """Return lag-one autocorrelations (d,) of columns of n rows from sums about their means, n - 1 products of each.
+    """Return lag-one autocorrelations (d,) from sums about the means of n rows, with n - 1 products per column.
 
-    Of n values the raw estimate is too small by (1 + 3 a) / n (Kendall 1954).
+    They are corrected for the bias of the raw estimate, -(1 + 3 a) / n (Kendall 1954).
     """
     raw = np.divide(products, squares, out=np.zeros_like(squares), where=squares > 0)
     return np.asarray(np.clip((n * raw + 1) / (n - 3), -MOST_LAG_ONE, MOST_LAG_ONE))
 
 
 def threshold(n: float, lags: Array, squares: Array, removed: int = 0) -> float:
-    """Return what the largest eigenvalue of X^T X exceeds in a twentieth of the cases if X is red noise.
+    """Return the 95 % quantile of the largest eigenvalue of X^T X if X is red noise.
 
-    X has n rows, and columns of mean 0 with lag-one autocorrelations `lags` (d,) and sums of squares `squares` (d,),
-    which are left of a matrix from which so many leading components were `removed`.
+    X has n rows, and columns of mean 0 with lag-one autocorrelations `lags` (d,) and sums of squares `squares` (d,)
+    after `removed` leading components were subtracted.
     """
     varies = squares > 1e-12 * squares.max(initial=0.0)
     d = int(np.count_nonzero(varies))
@@ -54,7 +54,7 @@ def threshold(n: float, lags: Array, squares: Array, removed: int = 0) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Noise:
-    """Columns of n rows with lag-one autocorrelations and sums of squares (d,), of which a `share` is there."""
+    """Columns of n rows with lag-one autocorrelations and sums of squares (d,), of which a `share` remains."""
 
     n: int
     lags: Array
@@ -72,7 +72,7 @@ class _Noise:
 
     @cached_property
     def _widths(self) -> tuple[Array, Array]:
-        """The numbers of frequencies that share an equation, (m,), and the mean frequency of each group."""
+        """Numbers (m,) of frequencies that share an equation, and mean frequency of each group."""
         ends = [1]
         while ends[-1] < self.n:
             last = ends[-1]
@@ -82,7 +82,7 @@ class _Noise:
 
     @cached_property
     def _spectra(self) -> Array:
-        """The expected share of a column's sum of squares at each frequency, by group of columns, (m, groups).
+        """Expected share of the sum of squares at each frequency, by group of columns, (m, groups).
 
         It is E[f g² / Σ f g²] for the spectrum f of an AR(1) process and normal g, by E[1/q] = ∫ E exp(-x q) dx.
         """
@@ -97,7 +97,7 @@ class _Noise:
         return np.asarray(found / (width @ found))
 
     def _solved(self, z: float, x: Array) -> _Resolvent | None:
-        """The solution at z, by Newton's method from x (groups,); None unless it continues that at infinity."""
+        """Return the solution at z, by Newton's method from x (groups,); None unless it continues that at infinity."""
         f, (width, _) = self._spectra, self._widths
         weighted, one = (width[:, None] * f).T, np.eye(f.shape[1])
         tops = np.array([s.max() for s in self._squares])
@@ -125,9 +125,9 @@ class _Noise:
 
     @cached_property
     def edge(self) -> tuple[float, float]:
-        """The upper end of the spectrum, and the scale of Tracy and Widom's law there.
+        """Upper end of the spectrum, and scale of the Tracy-Widom distribution.
 
-        1 / m'(z)² vanishes linearly at the edge, to which it is extrapolated from z above it.
+        1 / m'(z)² vanishes linearly at the edge, and is extrapolated from z above it.
         """
         f, (width, _) = self._spectra, self._widths
         total, tops = np.array([s.sum() for s in self._squares]), np.array([s.max() for s in self._squares])
@@ -153,7 +153,7 @@ class _Noise:
         return edge + self._shift(now), float((2 / np.sqrt(slope)) ** (-2 / 3))
 
     def _shift(self, at: _Resolvent) -> float:
-        """By how much the edge moves because columns have given lengths, whose products vary less; to first order."""
+        """Return the first-order shift of the edge because columns are normalized, which reduces fluctuations."""
         f, (width, _) = self._spectra, self._widths
         weighted = (width[:, None] * f).T
         own, p = np.diag(weighted @ f), (weighted * f.T) @ at.g
@@ -169,7 +169,7 @@ class _Noise:
 
 @dataclass(frozen=True, eq=False)
 class _Resolvent:
-    """A solution x (groups,) at z, its derivative `along` z, 1 / m'(z)² as `decay`, g (m,) and the Jacobian."""
+    """Solution x (groups,) at z, its derivative `along` z, 1 / m'(z)² as `decay`, g (m,) and the Jacobian."""
 
     z: float
     x: Array

@@ -1,7 +1,7 @@
-"""Ridge regression from moments, (A + alpha K) a = b, with alpha by cross-validation over folds, or generalised.
+"""Ridge regression from moments, (A + alpha K) a = b, with alpha by cross-validation over folds, or generalized.
 
-K is the norm of a function space, or diagonal: a penalty for each function. No row is read again for the folds, and
-each is left out by one decomposition or factorisation.
+K is the norm of a function space, or diagonal: a penalty for each function. Cross-validation reads no rows, and
+requires one decomposition or factorization per fold.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from daskspectral.solve.whitening import at_unit_diagonal, eigh, inverse_root, r
 Array = NDArray[np.floating[Any]]
 
 CUTS = {"float64": 1e-15, "float32": 1e-6}  # ten times the rounding of the sums, relative to the largest direction
-GRID = 5  # penalties a decade
-LEAST_FREE = 1e-3  # share of the observations that a fit leaves free; below it the score is 0 / 0
+GRID = 5  # number of penalties per decade
+LEAST_FREE = 1e-3  # least share of residual degrees of freedom; below it the score is 0 / 0
 ROBUST = 2.0  # the score of an interpolating fit is 1 + ROBUST times its cross-validation
 ROUNDING = 1e-16  # of the largest eigenvalue
 
-DIAGONAL_CUT = 1e-13  # of directions of the Gram matrix: harmonics are well conditioned, or not determined at all
+DIAGONAL_CUT = 1e-13  # of the Gram matrix: harmonics are well conditioned, or not determined
 DIAGONAL_ROUNDING = 1e-15  # of sums of squares
-LEAST = 1e-9  # of the functions' squares: the least penalty of the last function that no fold has judged
-STRIDE = 10.0  # between penalties of functions that are tried first
+LEAST = 1e-9  # of the squares of functions: least penalty of the last function without cross-validation
+STRIDE = 10.0  # ratio of the penalties in the first search
 
 
 @dataclass(frozen=True, eq=False)
 class FoldSums:
     """Observations of one kind by fold: forms (K, p, p), targets (K, p, m) and squares (K, m), times `unit`.
 
-    `unit` brings them to the scale of the means over all rows, so that folds that hold all rows add up to these.
-    With an intercept `functions` (K, p) and `values` (K, m) are the first moments, and `weights` (K,) the zeroth.
+    `unit` scales them so that folds of all rows add up to the means over all rows. With an intercept, `functions` (K,
+    p) and `values` (K, m) are the first moments, and `weights` (K,) the zeroth.
     """
 
     forms: Array
@@ -51,33 +51,33 @@ class FoldSums:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """The sums of one fold: form (p, p), target (p, m) and squares (m,).
+    """Sums of one fold: form (p, p), target (p, m) and squares (m,).
 
-    With an intercept they are of values about the mean over all rows; `own` (p,) are the sums of functions over the
-    fold, `values` (m,) those of such values, `functions` (p,) the means over all rows. Without one these are 0.
+    With an intercept they are of values about the mean over all rows; `sums` (p,) are those of functions over the fold,
+    `values` (m,) those of these values, and `functions` (p,) the means over all rows. Without one these are 0.
     """
 
     form: Array
     target: Array
     squares: Array
-    own: Array
+    sums: Array
     values: Array
     functions: Array
 
     def turned(self, s: Array) -> Part:
         """Return the sums of combinations s (p, r) of the functions."""
-        target, own, functions = (s.T @ sums for sums in (self.target, self.own, self.functions))
-        return Part(symmetric_part(s.T @ self.form @ s), target, self.squares, own, self.values, functions)
+        target, sums, functions = (s.T @ array for array in (self.target, self.sums, self.functions))
+        return Part(symmetric_part(s.T @ self.form @ s), target, self.squares, sums, self.values, functions)
 
     def left_out(self, share: float) -> Part:
-        """Return the sums of values about the mean over the other folds; `share` is the weight of this one."""
+        """Return the sums for values about the mean over the other folds; `share` is the weight of this fold."""
         level = self.values / (share - 1)
         squares = self.squares - 2 * level * self.values + share * level**2
-        return replace(self, target=self.target - np.outer(self.own, level), squares=squares)
+        return replace(self, target=self.target - np.outer(self.sums, level), squares=squares)
 
-    def beside(self, share: float) -> Array:
-        """Return what the other folds add to the target over all rows (p, m), of values about their mean."""
-        shift = np.outer(self.functions - self.own, self.values) / (1 - share)
+    def from_others(self, share: float) -> Array:
+        """Return the change of the target (p, m) if this fold is left out, for values about the mean of the others."""
+        shift = np.outer(self.functions - self.sums, self.values) / (1 - share)
         return np.asarray(shift - self.target)
 
 
@@ -85,9 +85,9 @@ class Part:
 class Observed:
     """Observations of one kind, as means over the rows: values, or gradients times their weight.
 
-    `form` (p, p), the `target` b (p, m) and `squares` (m,), the squared norms of what is fitted; `count` observations.
-    `folds` are the same sums by fold. With an intercept, target and squares are of values about their mean, except
-    those of `folds`; `level` are the means of the functions (p,) and of the values (m,), which are the intercepts.
+    `form` (p, p), `target` b (p, m), and `squares` (m,), the mean squares of `count` observations. `folds` are the same
+    sums by fold. With an intercept, target and squares, but not `folds`, are of values about their mean; `level`
+    contains the means of the functions (p,) and of the values (m,).
     """
 
     form: Array
@@ -98,12 +98,12 @@ class Observed:
     level: tuple[Array, Array] | None = None
 
     def about(self, functions: Array, values: Array) -> Observed:
-        """Return the same means with an intercept, from the means of the functions (p,) and of the values (m,)."""
+        """Return the observations with an intercept, for means of the functions (p,) and of the values (m,)."""
         target, squares = self.target - np.outer(functions, values), self.squares - values**2
         return replace(self, target=target, squares=np.maximum(squares, 0.0), level=(functions, values))
 
     def leading(self, size: int) -> Observed:
-        """The means of the first functions, by fold too."""
+        """Return the observations for the first functions, including folds."""
         folds, level = self.folds, self.level
         if folds is not None:
             first = None if folds.functions is None else folds.functions[:, :size]
@@ -114,54 +114,54 @@ class Observed:
         return replace(self, form=self.form[:size, :size], target=self.target[:size], folds=folds, level=level)
 
     def part(self, fold: int) -> Part:
-        """The sums of one fold, of values about the level."""
+        """Return the sums of one fold, of values about the level."""
         folds, level = self.folds, self.level
         assert folds is not None
         form, target, squares = (folds.unit * sums[fold] for sums in (folds.forms, folds.targets, folds.squares))
         if level is None or folds.functions is None or folds.values is None or folds.weights is None:
-            nothing = np.zeros(len(target))
-            return Part(form, target, squares, nothing, np.zeros(target.shape[1]), nothing)
-        own, values, weight = (folds.unit * sums[fold] for sums in (folds.functions, folds.values, folds.weights))
+            zero = np.zeros(len(target))
+            return Part(form, target, squares, zero, np.zeros(target.shape[1]), zero)
+        first, values, weight = (folds.unit * sums[fold] for sums in (folds.functions, folds.values, folds.weights))
         functions, mean = level
-        target, squares = target - np.outer(own, mean), squares - 2 * mean * values + weight * mean**2
-        return Part(form, target, squares, own, values - weight * mean, functions)
+        target, squares = target - np.outer(first, mean), squares - 2 * mean * values + weight * mean**2
+        return Part(form, target, squares, first, values - weight * mean, functions)
 
 
 def summed(observed: Sequence[Observed]) -> tuple[Array, Array]:
-    """Form and target of all kinds together."""
+    """Return the form and target of all kinds together."""
     return np.sum([kind.form for kind in observed], axis=0), np.sum([kind.target for kind in observed], axis=0)
 
 
 def without(observed: Sequence[Observed], fold: int, share: float) -> tuple[Array, Array]:
-    """Form and target of all kinds together, as means over the other folds; `share` is that of the fold."""
+    """Return the form and target of all kinds as means over all folds except one, of weight `share`."""
     return others(*summed(observed), [kind.part(fold) for kind in observed], share)
 
 
 def others(form: Array, target: Array, parts: Sequence[Part], share: float) -> tuple[Array, Array]:
-    """Form and target as means over the other folds, from those over all rows and the parts of one fold by kind."""
+    """Return the form and target as means over the other folds, from those over all rows and the parts of a fold."""
     rest = 1 - share
     form = (form - np.sum([part.form for part in parts], axis=0)) / rest
-    return form, np.sum([target, *(part.beside(share) for part in parts)], axis=0) / rest
+    return form, np.sum([target, *(part.from_others(share) for part in parts)], axis=0) / rest
 
 
 def missed(form: Array, target: Array, squares: float, a: Array, floor: float) -> float:
-    """The squared residual of coefficients a (p, m), of which rounding leaves some."""
+    """Return the squared residual of coefficients a (p, m), at least `floor`, for rounding."""
     return max(squares - float(np.sum(a * (2 * target - form @ a))), floor)
 
 
 def judges(shares: Array | None) -> list[int]:
-    """The folds that can be left out, at least two; none without folds."""
+    """Return the folds that can be left out, at least two; empty without folds."""
     some = [] if shares is None else [k for k in range(len(shares)) if 0 < shares[k] < 1]
     return some if len(some) > 1 else []
 
 
 @dataclass(frozen=True, eq=False)
 class RidgeFit:
-    """Coefficients (p, m) at the penalty `alpha`, and how it was chosen.
+    """Coefficients (p, m) at the penalty `alpha`, and the curves by which it was selected.
 
-    `score` is the robust generalised cross-validation at `alpha`; `alphas` and `scores` (g,) are its curve, ascending.
-    `errors` (g, kinds) are the errors at the same penalties on folds that were left out, None without folds. `rank`
-    counts the directions that the moments resolve; `freedom` is the trace of the hat matrix.
+    `score` is the robust generalized cross-validation at `alpha`; `alphas` (ascending) and `scores` (g,) are its curve.
+    `errors` (g, kinds) are validation errors at these penalties, None without folds. `rank` is the number of directions
+    that the moments resolve, and `freedom` the trace of the hat matrix.
     """
 
     coefficients: Array
@@ -175,7 +175,7 @@ class RidgeFit:
 
     @property
     def error(self) -> float | None:
-        """The error on folds that were left out, at alpha, summed over the kinds; None without folds."""
+        """Validation error at alpha, summed over the kinds; None without folds."""
         if self.errors is None:
             return None
         total = self.errors.sum(axis=1)
@@ -184,12 +184,11 @@ class RidgeFit:
 
 @dataclass(frozen=True, eq=False)
 class RidgeProblem:
-    """Minimise a.A a - 2 a.b + squares + alpha a.K a for each column b (p, m), all summed over the kinds `observed`.
+    """Minimization of a.A a - 2 a.b + squares + alpha a.K a for each column b (p, m), summed over kinds `observed`.
 
-    With an intercept values are taken about their mean.
-    K = `penalty` (p, p). A and K may be singular to rounding, both in the same directions. `shares` (K,) are those of
-    the folds in the weight, None without folds. `spread` is the mean square of what a fit has to explain: of values
-    about their mean, and of gradients; on folds that were left out, where there are any.
+    With an intercept, values are about their mean. K = `penalty` (p, p). A and K may be singular to rounding in the
+    same directions. `shares` (K,) are the shares of the folds in the weight, None without folds. `spread` is the mean
+    square of values about their mean, and of gradients; on folds that are left out, if there are any.
     """
 
     observed: Sequence[Observed]
@@ -198,25 +197,23 @@ class RidgeProblem:
     spread: float = 0.0
 
     def solve(self, alpha: float | str | None = None, cut: float = CUTS["float64"]) -> RidgeFit:
-        """The solution at one penalty: a given one, the best on folds that were left out (None), or "gcv".
+        """Return the solution at one penalty: `alpha`, that of least validation error (None), or that of "gcv".
 
-        Without `alpha`, and with the `shares` of folds, one alpha for all columns has the least error on folds that
-        were left out (`fold_errors`). Without folds, and for alpha="gcv", it has the least score, the sum over the
-        kinds of
+        One alpha for all columns minimizes the validation error (`fold_errors`) if `alpha` is not given and there are
+        folds. Without folds, and for alpha="gcv", it minimizes the score, the sum over the kinds of
 
             score(alpha) = residual / (1 - tr(A_kind R) / count)² (1 + 2 (tr(A_kind R A R) / count)²)
 
-        with R = (A + alpha K)⁻¹. The first factor is generalised cross-validation, with the mean leverage of each kind
-        taken separately: observations of one kind do not make up for observations of another, whose weight may be next
-        to nothing. The second factor, after the robust cross-validation of Lukas (2006), grows with the variance of the
-        fit relative to the noise. It is near 1 for smooth fits, and at most 3. Plain scores of an interpolating fit and
-        of a smooth one may differ by chance alone where leverages differ; this factor then decides for the smooth one.
-        Where there is no noise, the residual decides.
+        with R = (A + alpha K)⁻¹. The first factor is generalized cross-validation, with separate mean leverages of the
+        kinds, because observations of one kind do not replace those of another, whose weight may be very small. The
+        second factor, after the robust cross-validation of Lukas (2006), increases with the variance of the fit
+        relative to the noise: near 1 for smooth fits, at most 3. If leverages differ, the first factor of an
+        interpolating fit may be lower than that of a smooth one by chance; the second factor then favors the smooth
+        one. Without noise, the residual decides.
 
-        Directions below `cut` times the largest of A + alpha K are left out, and directions in which A is no more than
-        rounding. One decomposition, with folds one more for each, gives the curve; the coefficients come from another
-        one at alpha, the same bits for an alpha that is given as for the same alpha when it is found. Raises ValueError
-        where every function vanishes.
+        Directions below `cut` times the largest of A + alpha K, and directions in which A is rounding, are excluded.
+        The curve requires one decomposition, and one per fold; coefficients are from another one at alpha, so that a
+        given alpha and an equal selected one have identical results. Raises ValueError if every function vanishes.
         """
         given = None if alpha is None or alpha == "gcv" else float(alpha)
         alphas, scores, errors, pencil = self.curve(given, cut)
@@ -225,25 +222,24 @@ class RidgeProblem:
         elif alpha is None and errors is not None:
             best = best_penalty(alphas, errors.sum(axis=1))
         else:
-            best = float(alphas[::-1][np.argmin(scores[::-1])])  # the largest of several equally good ones
+            best = float(alphas[::-1][np.argmin(scores[::-1])])  # the largest of equally good ones
             best = pencil.moved(best, self, cut).best_near(best)
         return replace(pencil.moved(best, self, cut).fit(best), alphas=alphas, scores=scores, errors=errors)
 
     def curve(
         self, alpha: float | None = None, cut: float = CUTS["float64"]
     ) -> tuple[Array, Array, Array | None, _Pencil]:
-        """Return penalties (g,), or the one that is given, their generalised cross-validation (g,) and fold errors.
+        """Return penalties (g,), or the given one, generalized cross-validation (g,), fold errors, and the pencil.
 
-        The errors (g, kinds) are on folds that were left out, None without folds; last comes the pencil of both.
+        Fold errors (g, kinds) are those on folds that are left out, None without folds.
         """
         form, _ = summed(self.observed)
         if not np.trace(form) > 0:
-            raise ValueError("every function is zero on every point; fit columns that vary, or widen a kernel's scale")
-        # A is like K^2: directions of relative size sqrt(cut), where A reaches rounding, weigh the same in A and
-        # alpha K
-        paid = np.diag(self.penalty) > 0  # a constant beside linear functions costs nothing
-        own = np.diag(form)[paid].sum() or np.trace(form)
-        anchor = float(np.sqrt(cut) * own / np.trace(self.penalty)) if alpha is None else alpha
+            raise ValueError("every function is 0 on all rows. Fit columns that vary, or widen the kernel")
+        # A scales as K^2: directions of relative size sqrt(cut), at which A is rounding, are equal in A and alpha K
+        paid = np.diag(self.penalty) > 0  # a constant in addition to linear functions has no penalty
+        size = np.diag(form)[paid].sum() or np.trace(form)
+        anchor = float(np.sqrt(cut) * size / np.trace(self.penalty)) if alpha is None else alpha
         pencil, alphas = _Pencil.at(anchor, self, cut), np.array([anchor])
         if alpha is None:
             low, high = np.log10(1e-3 * anchor), np.log10(100 * pencil.largest)
@@ -254,30 +250,27 @@ class RidgeProblem:
 
     @property
     def intercept(self) -> Array:
-        """The means (m,) of the values, which are added to the functions; 0 without an intercept."""
+        """Means (m,) of the values, which are added to the functions; 0 without an intercept."""
         none = np.zeros(self.observed[0].target.shape[1])
         return next((kind.level[1] for kind in self.observed if kind.level is not None), none)
 
     def explained(self, error: float) -> float:
-        """The share of the spread that a mean squared error leaves explained; 0 where nothing is spread."""
+        """Return the explained share of the spread for a mean squared error; 0 if the spread is 0."""
         return 1 - error / self.spread if self.spread > 0 else 0.0
 
 
 def resolve_ridge_cut(rtol: float | None, dtype: str) -> float:
-    """The relative cut of a ridge problem: `rtol`, or 1e-15 in float64, 1e-6 in float32. ValueError for 0 or less."""
+    """Return the relative cutoff: `rtol`, or 1e-15 in float64, 1e-6 in float32; raise ValueError if it is 0."""
     if rtol is None:
         return CUTS[dtype]
     if rtol == 0:
-        raise ValueError(
-            "rtol must be positive: it separates directions of the data from directions of rounding; it is "
-            f"{rtol!r}. Leave it None for {CUTS[dtype]:g}"
-        )
+        raise ValueError(f"rtol must be positive, got {rtol!r}. Omit it for the default {CUTS[dtype]:g}")
     return resolve_cut(rtol, dtype)
 
 
 @dataclass(frozen=True, eq=False)
 class _Kind:
-    """The observations of one kind in the directions of a pencil: Z.T A_kind Z (r, r)."""
+    """Observations of one kind in the directions of a pencil: Z.T A_kind Z (r, r)."""
 
     form: Array
     target: Array  # Z.T b (r, m)
@@ -289,7 +282,7 @@ class _Kind:
     def leverage(self, shrunk: Array, seen: Array) -> tuple[float, float]:
         """Return the means over the observations of the diagonals of H and of H Hᵀ, for the hat matrix H.
 
-        With an intercept H is that about the mean, and the mean: P + H (1 - P) with P = 1 1ᵀ / n.
+        With an intercept H is P + H₀ (1 - P), with H₀ about the mean and P = 1 1ᵀ / n.
         """
         variance, own = shrunk**2 * seen, np.diag(self.form)
         traces = float(own @ shrunk), float(own @ variance)
@@ -301,7 +294,7 @@ class _Kind:
 
 @dataclass(frozen=True, eq=False)
 class _Pencil:
-    """A + alpha K on the directions that matter near one alpha: Z.T A Z = diag(seen), Z.T K Z = diag(paid)."""
+    """A + alpha K in the relevant directions near one alpha: Z.T A Z = diag(seen), Z.T K Z = diag(paid)."""
 
     directions: Array  # Z (p, r)
     seen: Array
@@ -312,7 +305,7 @@ class _Pencil:
 
     @classmethod
     def at(cls, anchor: float, problem: RidgeProblem, cut: float) -> _Pencil:
-        """Diagonalise both on the directions above the cut of A + anchor K, which becomes the identity there."""
+        """Diagonalize both in the directions above the cutoff of A + anchor K, which becomes the identity."""
         (form, _), observed, penalty = summed(problem.observed), problem.observed, problem.penalty
         total = form + anchor * penalty
         whitening = whiten(total, cut)
@@ -331,20 +324,20 @@ class _Pencil:
         return cls(z, seen, paid, np.sum([kind.target for kind in kinds], axis=0), tuple(kinds), anchor)
 
     def moved(self, anchor: float, problem: RidgeProblem, cut: float) -> _Pencil:
-        """The pencil of the same matrices at another anchor."""
+        """Return the pencil of the same matrices at another anchor."""
         return self if anchor == self.anchor else _Pencil.at(anchor, problem, cut)
 
     @property
     def largest(self) -> float:
-        """The largest alpha at which some direction still keeps half of its coefficient."""
+        """Largest alpha at which a direction is shrunk by at most a half."""
         return float(np.max(self.seen / np.maximum(self.paid, 1e-300)))
 
     def shrunk(self, alpha: float) -> Array:
-        """The diagonal of (A + alpha K)^(-1), (r,)."""
+        """Return the diagonal of (A + alpha K)^(-1), (r,)."""
         return np.asarray(1 / (self.seen + alpha * self.paid))
 
     def score(self, alpha: float) -> float:
-        """Robust cross-validation, summed over kinds and targets; infinite where the fit leaves nothing free."""
+        """Return the robust generalized cross-validation, summed over kinds and targets; infinite at interpolation."""
         shrunk = self.shrunk(alpha)
         a = shrunk[:, None] * self.target
         return sum(
@@ -356,7 +349,7 @@ class _Pencil:
         )
 
     def best_near(self, alpha: float) -> float:
-        """The alpha of least score within a factor of ten."""
+        """Return the alpha of least score within a factor of ten."""
 
         def height(log: float) -> float:
             return float(np.log(min(self.score(10**log), 1e300)))
@@ -366,7 +359,7 @@ class _Pencil:
         return float(10**result.x) if result.fun < height(np.log10(alpha)) else alpha
 
     def fit(self, alpha: float) -> RidgeFit:
-        """The solution at one alpha, with no other penalties in its curve."""
+        """Return the solution at one alpha, which is the only one of its curve."""
         shrunk = self.shrunk(alpha)
         coefficients = self.directions @ (shrunk[:, None] * self.target)
         freedom = sum(kind.leverage(shrunk, self.seen)[0] * kind.count for kind in self.kinds)
@@ -375,7 +368,7 @@ class _Pencil:
 
 
 def _robust(residual: float, leverage: float, variance: float) -> float:
-    """The score of a kind from the mean leverage and variance of its observations."""
+    """Return the score of a kind from the mean leverage and variance of its observations."""
     free = 1 - leverage
     return residual / free**2 * (1 + ROBUST * variance**2) if free >= LEAST_FREE else float("inf")
 
@@ -384,17 +377,17 @@ def _robust(residual: float, leverage: float, variance: float) -> float:
 
 
 def fold_errors(problem: RidgeProblem, shares: Array, alphas: Array, cut: float) -> NDArray[np.float64] | None:
-    """The mean squared error (g, kinds) of each penalty (g,) on rows that it was not fitted to, summed over targets.
+    """Return the mean squared validation error (g, kinds) of each penalty (g,), summed over targets, or None.
 
-    For every fold k with the share w_k of the weight, the penalised solution a of the means over all other rows,
+    For every fold k with the share w_k of the weight, the penalized solution a of the means over all other rows,
 
         (A - A_k) a / (1 - w_k) + alpha K a = (b - b_k) / (1 - w_k),
 
-    has on the fold the error squares_k - 2 a.b_k + a.A_k a; an intercept is the mean over the other rows.
-    One eigendecomposition a fold serves all penalties, in
-    functions S that are orthonormal in the norm K. Of these, sums with a relative rounding of `cut` tell those of more
-    than its root apart: the others, of which A is like K², would be rounding, and matter for penalties below it alone.
-    A constant that costs nothing is fitted first. None where fewer than two folds can be left out.
+    has the error squares_k - 2 a.b_k + a.A_k a on the fold; an intercept is the mean over the other rows. One
+    eigendecomposition per fold serves all penalties, in functions S that are orthonormal in the norm K. S is restricted
+    to directions above the root of `cut`, the relative rounding of sums: in the others A, which scales as K², is
+    rounding, and they matter only for smaller penalties. A constant without penalty is fitted first. None if fewer
+    than two folds can be left out.
     """
     judged = judges(shares)
     if not judged:
@@ -408,7 +401,7 @@ def fold_errors(problem: RidgeProblem, shares: Array, alphas: Array, cut: float)
     for k in judged:
         parts, share = [kind.part(k).turned(s) for kind in observed], float(shares[k])
         a = _ridge(*others(form, target, parts, share), alphas, len(free))
-        for j, part in enumerate(own.left_out(share) for own in parts):
+        for j, part in enumerate(each.left_out(share) for each in parts):
             image, norm = (part.form @ a.reshape(len(a), -1)).reshape(a.shape), float(part.squares.sum())
             error = norm - np.einsum("rgm,rgm->g", a, 2 * part.target[:, None] - image)
             total[:, j] += np.maximum(error, 10 * cut * norm)
@@ -416,10 +409,10 @@ def fold_errors(problem: RidgeProblem, shares: Array, alphas: Array, cut: float)
 
 
 def _ridge(form: Array, target: Array, alphas: Array, free: int = 0) -> Array:
-    """(form + alpha)^(-1) target for all penalties, (r, g, m); the first functions, so many, are `free` of them."""
+    """Return (form + alpha)^(-1) target for all penalties, (r, g, m), with no penalty on the first `free` functions."""
     if free:
-        own, shared = form[:free, :free], form[:free, free:]
-        known = scipy.linalg.pinvh(own)
+        first, shared = form[:free, :free], form[:free, free:]
+        known = scipy.linalg.pinvh(first)
         rest = symmetric_part(form[free:, free:] - shared.T @ known @ shared)
         a = _ridge(rest, target[free:] - shared.T @ known @ target[:free], alphas)
         first = known @ (target[:free, None] - np.tensordot(shared, a, 1)).reshape(free, -1)
@@ -427,7 +420,7 @@ def _ridge(form: Array, target: Array, alphas: Array, free: int = 0) -> Array:
     if len(alphas) == 1 and alphas[0] > 0:
         try:
             factor = scipy.linalg.cho_factor(form + alphas[0] * np.eye(len(form)))
-        except scipy.linalg.LinAlgError:  # the form is positive to rounding only
+        except scipy.linalg.LinAlgError:  # the form is positive only up to rounding
             pass
         else:
             return np.asarray(scipy.linalg.cho_solve(factor, target))[:, None]
@@ -440,16 +433,13 @@ def _ridge(form: Array, target: Array, alphas: Array, free: int = 0) -> Array:
 
 
 def best_penalty(alphas: Array, errors: Array) -> float:
-    """The penalty of least error (g,), between the penalties that were tried where a parabola says so.
-
-    Of several that are equally good it is the largest.
-    """
+    """Return the penalty of least error (g,), refined by a parabola; the largest of equally good ones."""
     i = len(errors) - 1 - int(np.argmin(errors[::-1]))
     if not 0 < i < len(errors) - 1 or not errors[i] > 0:
         return float(alphas[i])
     before, here, after = np.log(errors[i - 1 : i + 2])
     bend = before - 2 * here + after
-    step = 0.5 * (before - after) / bend if bend > 0 else 0.0  # a half at most: the middle one is least
+    step = 0.5 * (before - after) / bend if bend > 0 else 0.0  # at most a half, because the middle error is the least
     spacing = np.log(alphas[i + 1] / alphas[i])
     return float(alphas[i] * np.exp(step * spacing))
 
@@ -458,12 +448,12 @@ def best_penalty(alphas: Array, errors: Array) -> float:
 
 
 def solve_diagonal(form: Array, target: Array, penalty: Array) -> Array:
-    """(form + diag(penalty))^(-1) target; directions of no more than rounding are left out."""
+    """Return (form + diag(penalty))^(-1) target, without directions below rounding."""
     return _inverse(form, penalty)(target)
 
 
-def generalised(observed: Sequence[Observed], penalty: Array, alpha: float) -> float:
-    """The robust generalised cross-validation of `RidgeProblem.solve` at one alpha."""
+def generalized(observed: Sequence[Observed], penalty: Array, alpha: float) -> float:
+    """Return the robust generalized cross-validation of `RidgeProblem.solve` at one alpha."""
     form, target = summed(observed)
     solve = _inverse(form, alpha * penalty)
     a, whole, total = solve(target), solve(form), 0.0
@@ -475,7 +465,7 @@ def generalised(observed: Sequence[Observed], penalty: Array, alpha: float) -> f
 
 
 def held_out(observed: Sequence[Observed], shares: Array, penalty: Array, alpha: float) -> float:
-    """The mean squared error of the folds that can be left out, each by the solution of the others."""
+    """Return the mean squared validation error over the folds that can be left out."""
     error, judged = 0.0, judges(shares)
     for k in judged:
         share = float(shares[k])
@@ -487,7 +477,7 @@ def held_out(observed: Sequence[Observed], shares: Array, penalty: Array, alpha:
 
 
 def best_on_folds(observed: Sequence[Observed], shares: Array, penalty: Array, start: float | None) -> float:
-    """The alpha of least error on folds that are left out: from `start` downhill, or among all that matter."""
+    """Return the alpha of least validation error, by descent from `start`, or among all relevant ones."""
     lowest, highest = _bounds(observed, penalty)
     count = max(2, 1 + int(np.ceil(np.log(highest / lowest) / np.log(STRIDE))))
     alphas = np.geomspace(lowest, highest, count)
@@ -510,39 +500,41 @@ def best_on_folds(observed: Sequence[Observed], shares: Array, penalty: Array, s
     return refined if held_out(observed, shares, penalty, refined) < error(at) else float(alphas[at])
 
 
-def best_generalised(observed: Sequence[Observed], penalty: Array) -> float:
-    """The alpha of least generalised cross-validation, at least 1e-9 over the penalty of the last function.
+def best_generalized(observed: Sequence[Observed], penalty: Array) -> float:
+    """Return the alpha of least generalized cross-validation, at least 1e-9 over the penalty of the last function.
 
-    The score takes all rows to have the leverage of their mean, and of functions that blow up where rows are few it
-    sees nothing: the least penalty bounds them.
+    The lower bound limits functions that are large in regions of few rows, which the score, with the mean leverage of
+    all rows, does not detect.
     """
     paid = penalty > 0
     if not paid.any():
         return 0.0
     squares = np.diag(summed(observed)[0])
     free = ~paid & (squares > 0)
-    centred = [_left(kind, free, paid) for kind in observed]
-    if not sum(float(np.trace(kind.form)) for kind in centred) > 0:
+    centered = [_left(kind, free, paid) for kind in observed]
+    if not sum(float(np.trace(kind.form)) for kind in centered) > 0:
         return 0.0
-    best = RidgeProblem(centred, np.diag(penalty[paid])).solve(cut=DIAGONAL_CUT).alpha
+    best = RidgeProblem(centered, np.diag(penalty[paid])).solve(cut=DIAGONAL_CUT).alpha
     return max(best, LEAST * float(squares.mean()) / float(penalty.max()))
 
 
 def _left(kind: Observed, free: NDArray[np.bool_], paid: NDArray[np.bool_]) -> Observed:
-    """What is left to the functions that are paid for, after those that are free have done all they can."""
-    own = free & (np.diag(kind.form) > 0)
+    """Return the observations for the penalized functions, after regression on those without a penalty."""
+    first = free & (np.diag(kind.form) > 0)
     form, target = kind.form[np.ix_(paid, paid)], kind.target[paid]
-    if not own.any():
+    if not first.any():
         return Observed(form, target, kind.squares, kind.count)
-    across = kind.form[np.ix_(own, paid)]
-    a = np.linalg.lstsq(kind.form[np.ix_(own, own)], np.column_stack([across, kind.target[own]]), rcond=DIAGONAL_CUT)[0]
+    across, known = kind.form[np.ix_(first, paid)], kind.form[np.ix_(first, first)]
+    a = np.linalg.lstsq(known, np.column_stack([across, kind.target[first]]), rcond=DIAGONAL_CUT)[0]
     shift, level = a[:, : len(form)], a[:, len(form) :]
-    squares = np.maximum(kind.squares - np.sum(level * kind.target[own], axis=0), 0)
-    return Observed(form - across.T @ shift, target - across.T @ level, squares, max(kind.count - int(own.sum()), 1.0))
+    squares = np.maximum(kind.squares - np.sum(level * kind.target[first], axis=0), 0)
+    return Observed(
+        form - across.T @ shift, target - across.T @ level, squares, max(kind.count - int(first.sum()), 1.0)
+    )
 
 
 def _bounds(observed: Sequence[Observed], penalty: Array) -> tuple[float, float]:
-    """Penalties below which the last function is free to rounding, and above which the first has no say."""
+    """Return penalties below which the last function is not shrunk, and above which the first one vanishes."""
     paid, scale = penalty[penalty > 0], float(np.trace(summed(observed)[0])) / len(penalty)
     if not len(paid) or not scale > 0:
         return 1.0, 1.0
@@ -555,7 +547,7 @@ def _missed_squares(form: Array, target: Array, squares: Array, a: Array) -> flo
 
 
 def _inverse(form: Array, penalty: Array) -> Callable[[Array], Array]:
-    """(form + diag(penalty))^(-1), but for directions of no more than rounding."""
+    """Return the operator (form + diag(penalty))^(-1), without directions below rounding."""
     total, scale = at_unit_diagonal(symmetric_part(form) + np.diag(penalty))
     np.fill_diagonal(total, 1.0)
     try:

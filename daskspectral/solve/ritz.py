@@ -1,4 +1,4 @@
-"""Ritz values: a form restricted to given functions, for example on rows that they were not fitted to."""
+"""Ritz values: a form restricted to given functions, for example on held-out rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from daskspectral.solve.whitening import inverse_root, symmetric_part
 Array = NDArray[np.floating[Any]]
 Functions = NDArray[np.inexact[Any]]
 
-SMALL = 0.003  # of the last value: what eigenvalues below it differ by counts little
+SMALL = 0.003  # of the last value: differences of smaller eigenvalues have little weight
 NEGLIGIBLE = 1e-9  # of the largest value
 ROUNDING = {"float64": 1e-14, "float32": 1e-7}  # relative precision of entries of sums, by the dtype of features
 
@@ -26,11 +26,11 @@ def ritz(
     """Return the Ritz values (k,) of a form (p, p) on the span of k functions with coefficients C (p, k).
 
     They are the eigenvalues of (C^H form C, C^H gram C): ascending for a symmetric form, complex and by descending
-    real part otherwise. They depend on the span alone. By min-max, the i-th of a symmetric form is no less than its
+    real part otherwise. They depend only on the span. By min-max, the i-th of a symmetric form is no less than its
     i-th eigenvalue on all functions, and their sum no less than the sum of the first k.
 
-    Directions of the span on which the Gram matrix vanishes, to the rounding of sums of features in `dtype`, have no
-    value (a function is 0 on the rows, or a combination of the others there): each counts as one NaN at the end.
+    Directions in which the Gram matrix vanishes, up to the rounding of sums of features in `dtype`, have no value (a
+    function is 0 on the rows, or linearly dependent): each is a NaN at the end.
     """
     white = _whitened(coefficients, coefficients.conj().T @ gram @ coefficients, np.diag(gram), dtype)
     functions = coefficients @ white
@@ -46,9 +46,9 @@ def ritz(
 def ritz_singular(left: Functions, right: Functions, system: GalerkinSystem) -> Array:
     """Return the singular values (k,), descending, of a form (p, q) between two spans, U (p, k) and V (q, k).
 
-    They are those of (U^H gram U)^(-1/2) U^H form V (V^H right_gram V)^(-1/2), and depend on the spans alone. The sum
+    They are those of (U^H gram U)^(-1/2) U^H form V (V^H right_gram V)^(-1/2), and depend only on the spans. The sum
     of their squares, the VAMP-2 score of Wu and Noe (2020), is at most the sum of the k largest squares on all
-    functions. A direction on which a Gram matrix vanishes counts as 0.
+    functions. A direction in which a Gram matrix vanishes has the value 0.
     """
     reduced, gram_left, gram_right = system.between(left, right)
     squares, right_squares = (np.diag(gram) for gram in system.grams)
@@ -60,14 +60,14 @@ def ritz_singular(left: Functions, right: Functions, system: GalerkinSystem) -> 
 
 
 def explained(values: Array, left: Functions, right: Functions, system: GalerkinSystem) -> Array:
-    """Return the shares (k,) of an operator's squared norm that fitted triples explain on other rows.
+    """Return the shares (k,) of the squared norm of an operator that fitted triples explain on other rows.
 
-    With singular values s (k,) and functions U (p, k), V (q, k), brought to unit norm on these rows:
+    For singular values s (k,) and functions U (p, k), V (q, k), normalized on these rows, share i is
     2 s_i (U^H form V)_ii - Σ_j s_i s_j (U^H gram U)_ij (V^H right_gram V)_ij. It is s_i² on the rows of the fit, and
-    negative if the fit is overfitted. The sum is the VAMP-E score of Wu and Noe (2020), the squared
-    Hilbert-Schmidt norm of the operator less that of its difference to the fitted one, but for the norms: with those of
-    the fit, one row on which a function is large decides the score. No direction is fitted to these rows, as
-    `ritz_singular` does.
+    negative if the fit is overfitted. The sum is the VAMP-E score of Wu and Noe (2020), the squared Hilbert-Schmidt
+    norm of the operator minus that of its difference to the fitted one, except for the normalization: with the norms of
+    the fit, a single row with a large function value could dominate the score. In contrast to `ritz_singular`, no
+    direction is fitted to these rows.
     """
     reduced, gram_left, gram_right = system.between(left, right)
     norms = np.sqrt(np.maximum(np.diag(gram_left).real * np.diag(gram_right).real, 0))
@@ -79,24 +79,24 @@ def explained(values: Array, left: Functions, right: Functions, system: Galerkin
 def _whitened(coefficients: Functions, gram: Functions, squares: Array, dtype: str) -> Functions:
     """Return W (k, r) with W^H gram W = I for the Gram matrix (k, k) of functions (p, k).
 
-    `squares` (p,) are the squared norms of the basis functions, to which the rounding errors of Gram matrices are
-    relative: eigenvalues below these errors are left out.
+    Rounding errors are relative to `squares` (p,), the squared norms of the basis functions; smaller eigenvalues are
+    excluded.
     """
     size = np.linalg.norm(np.sqrt(np.maximum(squares, 0))[:, None] * coefficients, 2)
     return inverse_root(symmetric_part(gram), 0.0, ROUNDING[dtype] * float(size) ** 2)
 
 
 def overfitted(held_out: Array, fitted: Array) -> Array:
-    """Return h √(h / l) for held-out values h beyond fitted ones l > 0, h for the others."""
+    """Return h √(h / l) for validation values h above fitted values l > 0, otherwise h."""
     known = np.isfinite(held_out) & (held_out > fitted) & (fitted > NEGLIGIBLE * np.abs(fitted).max(initial=0.0))
     return np.asarray(held_out * np.sqrt(np.divide(held_out, fitted, out=np.ones_like(fitted), where=known)))
 
 
 def energy_scores(found: Mapping[Any, Array]) -> dict[Any, float]:
-    """Return the scores of held-out values (splits, k) of a symmetric form: larger is better.
+    """Return the scores of validation values (splits, k) of a symmetric form; larger is better.
 
-    Minus the mean of log(h_i + m), with one m for all candidates; value i has the weight 1 / i, because the first
-    values are wanted most.
+    The score is minus the mean of log(h_i + m), with one m for all candidates, and weights 1 / i that favor the leading
+    values.
     """
     least = min(0.0, *(float(np.mean(h[:, 0])) for h in found.values()))
     shifted = {s: np.maximum(h - least, 0) for s, h in found.items()}
@@ -107,7 +107,7 @@ def energy_scores(found: Mapping[Any, Array]) -> dict[Any, float]:
 
 
 def _last(values: Iterable[Array]) -> float:
-    """Return the smallest mean of the last value that some candidate has; of the last positive one if values vanish."""
+    """Return the smallest mean of the last positive value over all candidates."""
     means = np.stack([np.mean(h, axis=0) for h in values])
     best = np.min(np.where(np.isfinite(means) & (means > 0), means, np.inf), axis=0)
     known = best[np.isfinite(best)]

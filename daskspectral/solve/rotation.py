@@ -1,4 +1,4 @@
-"""Varimax: the rotation of patterns after which each is large in few places."""
+"""Varimax rotation of patterns, for localized patterns."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.floating[Any]]
 
-SWEEPS, STILL = 100, 1e-12  # at most, and the angle below which a pair is at its best
+SWEEPS, STILL = 100, 1e-12  # maximum number of sweeps, and angle of convergence
 
 
 def varimax(loadings: Array) -> Array:
-    """The rotation R (k, k) that maximises the variances of the squares of the columns of loadings (d, k) @ R.
+    """Return the rotation R (k, k) that maximizes the variances of squared columns of loadings (d, k) @ R.
 
-    By planar rotations of pairs, each to the maximum that a closed form gives (Kaiser 1958), without his normalisation
-    of the rows.
+    It is computed by planar rotations of pairs, each in closed form (Kaiser 1958), without normalization of the rows.
 
     Examples
     --------

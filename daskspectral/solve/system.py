@@ -14,7 +14,7 @@ from daskspectral.solve.whitening import Whitening
 
 Array = NDArray[np.floating[Any]]
 Functions = NDArray[np.inexact[Any]]
-PRECISION = {"float64": 2e-16, "float32": 1e-8}  # of sums, whose errors average out in float32
+PRECISION = {"float64": 2e-16, "float32": 1e-8}  # relative precision of sums, whose errors average out in float32
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,12 +23,12 @@ class Penalty:
 
     Parameters
     ----------
-    left, right : array (p, p), (q, q)
-        mu K of the left functions, nu K' of the right ones; `right` is None if both are the same.
-    energy : array (p, p), optional
-        Symmetric form that ranks functions; by default the singular values of the form do.
+    left, right : ndarray of shape (p, p) and (q, q)
+        mu K of the left functions, nu K' of the right ones, None if both are the same.
+    energy : ndarray of shape (p, p), optional
+        Symmetric form that ranks functions; by default they are ranked by singular values of the form.
     rounding : float
-        Smallest eigenvalue, of a matrix of unit diagonal, of directions that are kept.
+        Smallest eigenvalue of retained directions, at unit diagonal.
     precision : float
         Relative precision of the entries of matrices.
     """
@@ -40,9 +40,9 @@ class Penalty:
     precision: float = 2e-16
 
 
-# makes the penalty mu K of each side, mu = c κ / n, κ = tr(K^+ Φ), if True of linear functions less their means
+# returns the penalty mu K of each side, mu = c κ / n, κ = tr(K^+ Φ), with centered linear functions if True
 ByValues = Callable[[bool], Penalty]
-# makes the penalty of a symmetric form that ranks functions, for κ the mean squared norm of its functionals
+# returns the penalty of a symmetric form that ranks functions, with κ the mean squared norm of its functionals
 BySlopes = Callable[[Array], Penalty]
 
 
@@ -52,37 +52,37 @@ class GalerkinSystem:
 
     Parameters
     ----------
-    form : array (p, q)
-        The form between all functions.
-    gram : array (p, p)
+    form : ndarray of shape (p, q)
+        Form between all functions.
+    gram : ndarray of shape (p, p)
         Inner products of the left functions; their squared norm in the function space for `NormConstrained`.
-    right_gram : array (q, q), optional
+    right_gram : ndarray of shape (q, q), optional
         Inner products of the right functions; None if these are the left ones.
-    means : tuple of arrays (p,) and (q,), optional
+    means : tuple of ndarrays of shape (p,) and (q,), optional
         Means of the functions, which are subtracted.
-    energy : array (p, p), optional
-        Symmetric form that ranks functions of a form that is not symmetric.
+    energy : ndarray of shape (p, p), optional
+        Symmetric form that ranks functions if the form is not symmetric.
     bounded : bool
-        Whether the form takes no derivatives.
+        Whether the form has no derivatives.
     count : int
-        Number of values that are wanted.
+        Requested number of values.
     cut : float
-        Relative eigenvalue of the Gram matrices above which directions count.
+        Relative cutoff of eigenvalues of the Gram matrices.
     ridge : float
-        Added to the diagonal of a symmetric form, times its mean.
+        Added to the diagonal of a symmetric form, relative to its mean.
     within : Penalty, Whitening or tuple of Whitening, optional
-        Where the solution is sought: the leading functions of a penalized problem, for a symmetric form a span of
-        orthonormal functions, or one for each side; by default all directions above the cut.
-    root : array, optional
-        `norm_root` of a squared norm, if it is known.
+        Space of the solution: the leading functions of a penalized problem, orthonormal functions of a symmetric form,
+        or orthonormal functions of each side; by default all directions above the cutoff.
+    root : ndarray, optional
+        `norm_root` of a squared norm, if known.
     part : bool
-        Whether the system is of a part of the data, whose rank counts no more than the values that are found.
+        Whether the system is of a part of the data, whose rank is the number of its values.
     positive : bool
-        Whether the form has no values below 0, so that far ones are rounding.
+        Whether the form is positive semidefinite, so that negative values are rounding.
     dtype : {"float64", "float32"}
-        Type of the features of which the matrices are sums.
+        Precision of the features in the sums.
     device : Device
-        Where eigenvectors of large matrices are computed.
+        Device for eigenvectors of large matrices.
     """
 
     form: Array
@@ -104,12 +104,12 @@ class GalerkinSystem:
 
     @property
     def precision(self) -> float:
-        """The relative precision of the entries."""
+        """Relative precision of the entries."""
         return PRECISION[self.dtype]
 
     @property
     def covariances(self) -> GalerkinSystem:
-        """The system of the functions minus their means, exactly 0 for constants."""
+        """System of the centered functions, exactly 0 for constants."""
         if self.means is None:
             return self
         (mu, nu), (gram, right_gram) = self.means, self.grams
@@ -118,11 +118,11 @@ class GalerkinSystem:
 
     @property
     def grams(self) -> tuple[Array, Array]:
-        """The Gram matrices of both sides."""
+        """Gram matrices of both sides."""
         return self.gram, self.gram if self.right_gram is None else self.right_gram
 
     def between(self, left: Functions, right: Functions) -> tuple[Functions, Functions, Functions]:
-        """Return the form between functions U (p, k) and V (q, k), and their Gram matrices, minus the means."""
+        """Return the form between functions U (p, k) and V (q, k), and their Gram matrices, about the means."""
         u, v = left.conj().T, right.conj().T
         form, gram = u @ self.form @ right, u @ self.gram @ left
         right_gram = gram if self.right_gram is None and left is right else v @ self.grams[1] @ right

@@ -1,7 +1,6 @@
-"""Whitening: combinations of functions that a Gram matrix makes orthonormal, by its eigenvalues above a relative cut.
+"""Whitening: orthonormal combinations of functions, by eigenvalues of a Gram matrix above a relative cutoff.
 
-What every solution rests on is here too: symmetric parts, eigenvectors, of large matrices on the accelerator of a fit,
-and the signs of functions.
+Symmetric parts, eigenvectors (of large matrices on the accelerator of a fit), and signs of functions are here, too.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ Array = NDArray[np.floating[Any]]
 
 CUTS = {"float64": 1e-10, "float32": 1e-6}
 LEAST_CUTS = {"float64": 0.0, "float32": 1e-7}
-LARGE = 2000  # rows above which an accelerator is quicker by more than the way there takes
+LARGE = 2000  # rows above which an accelerator is faster, including transfers
 Driver = Literal["ev", "evd", "evx", "evr"] | None
 
 
 def symmetric_part(matrix: Any) -> NDArray[Any]:
-    """(M + M^H)/2 of a matrix (p, p) that is symmetric, or Hermitian, but for rounding.
+    """Return (M + M^H)/2 of a matrix (p, p) that is symmetric, or Hermitian, up to rounding.
 
     Examples
     --------
@@ -38,7 +37,7 @@ def symmetric_part(matrix: Any) -> NDArray[Any]:
 def eigh(matrix: Any, driver: Driver = None, device: Device = HOST) -> tuple[Array, Any]:
     """Return all eigenvalues (p,) of a Hermitian matrix (p, p), ascending, with their eigenvectors (p, p).
 
-    A large matrix is sent to an accelerator.
+    Large matrices are solved on an accelerator.
 
     Examples
     --------
@@ -48,7 +47,7 @@ def eigh(matrix: Any, driver: Driver = None, device: Device = HOST) -> tuple[Arr
     if not device.accelerated or len(matrix) <= LARGE:
         try:
             values, vectors = scipy.linalg.eigh(matrix, driver=driver)
-        except np.linalg.LinAlgError:  # the default, "evr", gives up on some clusters of equal eigenvalues
+        except np.linalg.LinAlgError:  # the default, "evr", fails for some clusters of equal eigenvalues
             values, vectors = scipy.linalg.eigh(matrix, driver="evd")
         return values, vectors
     with device.guarded():
@@ -57,9 +56,9 @@ def eigh(matrix: Any, driver: Driver = None, device: Device = HOST) -> tuple[Arr
 
 
 def fix_signs(whitened: NDArray[Any], *followers: NDArray[Any]) -> None:
-    """Make each column's largest-magnitude coefficient real and positive, in place; the followers turn along.
+    """Make the coefficient of largest modulus in each column real and positive, in place.
 
-    Among entries that rounding cannot tell from the largest, the first decides.
+    The `followers` are multiplied by the same phases. Among entries that are equal up to rounding, the first decides.
     """
     if not whitened.size:
         return
@@ -75,7 +74,7 @@ def fix_signs(whitened: NDArray[Any], *followers: NDArray[Any]) -> None:
 def inverse_root(
     gram: NDArray[Any], cut: float, least: float = 0.0, driver: Driver = None, device: Device = HOST
 ) -> NDArray[Any]:
-    """W (p, r) with W^H G W = I, from the eigenvalues above `cut` times the largest, and above `least`, ascending."""
+    """Return W (p, r) with W^H G W = I, for eigenvalues above `cut` times the largest, and above `least`, ascending."""
     values, vectors = eigh(gram, driver, device)
     kept = values > max(cut * values.max(initial=0.0), least)
     return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
@@ -84,10 +83,10 @@ def inverse_root(
 def unit_root(
     gram: Array, cut: float, least: float = 0.0, blurred: Array | None = None, device: Device = HOST
 ) -> tuple[Array, Array]:
-    """The same of a Gram matrix (p, p) brought to unit diagonal, (p, r), and all eigenvalues (p,) there, ascending.
+    """Return `inverse_root` (p, r) of a Gram matrix scaled to unit diagonal, and its eigenvalues (p,), ascending.
 
-    With the squared norms (p,) of functions that are `blurred` by rounding, those of the functions before their means
-    were subtracted, directions of no more than that are left out, too.
+    `blurred` (p,) is the rounding of squared norms, for example of functions whose means were subtracted; directions
+    below it are excluded, too.
     """
     correlation, scale = at_unit_diagonal(gram)
     values, vectors = eigh(symmetric_part(correlation), device=device)
@@ -99,16 +98,16 @@ def unit_root(
 
 
 def at_unit_diagonal(gram: Array) -> tuple[Array, Array]:
-    """S G S of diagonal 1 for a matrix (p, p), with S (p,): both are 0 for functions that no row sees."""
+    """Return S G S of unit diagonal for a matrix (p, p), and S (p,); both are 0 for functions that vanish."""
     diagonal = np.diag(gram)
     scale = np.divide(1, np.sqrt(np.abs(diagonal)), out=np.zeros(len(gram)), where=diagonal > 0)
     return gram * scale[:, None] * scale, scale
 
 
 def orthonormal(span: Array, inner: Array) -> Array:
-    """The same functions (p, q), of the Gram matrix `inner` (q, q), orthonormal: the leading ones stay first.
+    """Orthonormalize functions (p, q) with Gram matrix `inner` (q, q), in the same order.
 
-    They are nearly orthonormal already, and a symmetric root moves them least.
+    The symmetric root changes nearly orthonormal functions least.
     """
     values, vectors = eigh(symmetric_part(inner))
     kept = values > 1e-8 * values.max(initial=0.0)
@@ -119,10 +118,10 @@ def orthonormal(span: Array, inner: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Whitening:
-    """W (p, r), or (p,) if it is diagonal, with Wᵀ Φ W = I, and the eigenvalues that chose its directions, descending.
+    """Whitening matrix W (p, r), or (p,) if diagonal, Wᵀ Φ W = I, and eigenvalues of its directions, descending.
 
-    `directions` is how many directions the data see, where W holds only the leading ones of them. `coordinates` (q, r)
-    are its functions in the basis that `whiten` gives, which decides signs; None where they are that basis.
+    `directions` is the number of directions that the data determine, if W contains only the leading ones.
+    `coordinates` (q, r) are its functions in the basis of `whiten`, which fixes signs; None if they are that basis.
     """
 
     matrix: Array
@@ -132,7 +131,7 @@ class Whitening:
 
     @property
     def rank(self) -> int:
-        """How many directions the data see."""
+        """Number of directions that the data determine."""
         return int(self.matrix.shape[-1]) if self.directions is None else self.directions
 
     def applied(self, rows: Any) -> Any:
@@ -144,7 +143,7 @@ class Whitening:
         return self.matrix @ vectors if self.matrix.ndim == 2 else self.matrix[:, None] * vectors
 
     def whitened(self, vectors: Any) -> Any:
-        """The coefficients (q, k) in the whitened basis of combinations (r, k) of the functions."""
+        """Return the coefficients (q, k) in the whitened basis of combinations (r, k) of the functions."""
         return vectors.copy() if self.coordinates is None else np.asarray(self.coordinates @ vectors)
 
 
@@ -155,16 +154,15 @@ def whiten(
     blurred: Array | None = None,
     device: Device = HOST,
 ) -> Whitening:
-    """Keep the eigenvectors of the Gram matrix (p, p) above `cut` times the largest eigenvalue.
+    """Return the whitening by eigenvectors of the Gram matrix (p, p) above `cut` times the largest eigenvalue.
 
-    Each function is scaled to unit norm first, so that one of a large norm does not hide the others. Functions
-    marked by `keep` (p,) stay in the span whatever the cut takes away: they come first, and the other functions are
-    whitened orthogonally to them. `blurred` (p,) are squared norms that are rounding (`unit_root`). Raises ValueError
-    when every function vanishes on the data.
+    Functions are scaled to unit norm first, so that the cutoff does not depend on their norms. Functions marked by
+    `keep` (p,) are always retained: they come first, and the others are whitened orthogonally to them. `blurred` (p,)
+    is the rounding of squared norms (`unit_root`). Raises ValueError if every function vanishes on the data.
     """
     seen = np.diag(gram) > 0
     if not seen.any():
-        raise ValueError("every function is zero on every point; fit columns that vary, or widen a kernel's scale")
+        raise ValueError("every function is 0 on all rows. Fit columns that vary, or widen the kernel")
     if keep is None or not (keep & seen).any():
         root, values = unit_root(gram, cut, 0.0, blurred, device)
         return Whitening(np.ascontiguousarray(root[:, ::-1]), values[::-1])
@@ -177,19 +175,19 @@ def whiten(
     rest = correlation[np.ix_(~keep, ~keep)] - correlation[np.ix_(~keep, keep)] @ projection
     second = inverse_root(symmetric_part(rest), 0.0, cut * values[0], device=device)[:, ::-1]
     fix_signs(second)
-    return Whitening(scale[:, None] * beside(first, -projection @ second, second, keep), values)
+    return Whitening(scale[:, None] * with_null(first, -projection @ second, second, keep), values)
 
 
 def deflated(gram: Array, null: NDArray[np.bool_], cut: float) -> tuple[Array, Array, Array]:
-    """Orthonormal null functions (n, n'), what the others have of them (n', r), and the others' Gram matrix without."""
+    """Return orthonormal null functions (n, n'), components of the others (n', r), and their remaining Gram matrix."""
     rest = ~null
     first = unit_root(gram[np.ix_(null, null)], cut)[0]
     shift = first.T @ gram[np.ix_(null, rest)]
     return first, shift, gram[np.ix_(rest, rest)] - shift.T @ shift
 
 
-def beside(first: Array, across: Array, others: Array, null: NDArray[np.bool_]) -> Array:
-    """The null functions (n, n'), and others, of coefficients (n, k) in these and (r, k) in the rest: (p, n' + k)."""
+def with_null(first: Array, across: Array, others: Array, null: NDArray[np.bool_]) -> Array:
+    """Return null functions (n, n'), and others with coefficients (n, k) and (r, k), as one matrix (p, n' + k)."""
     n = first.shape[1]
     matrix = np.zeros((len(null), n + others.shape[1]))
     matrix[null, :n], matrix[null, n:], matrix[~null, n:] = first, across, others
@@ -197,12 +195,12 @@ def beside(first: Array, across: Array, others: Array, null: NDArray[np.bool_]) 
 
 
 def resolve_cut(rtol: float | None, dtype: str) -> float:
-    """The relative cut: `rtol`, or 1e-10 in float64 and 1e-6 in float32. Raises ValueError outside a sound range."""
+    """Return the relative cutoff: `rtol`, or 1e-10 in float64, 1e-6 in float32; raise ValueError if out of range."""
     if rtol is None:
         return CUTS[dtype]
     if not 0 <= rtol < 1 or rtol < LEAST_CUTS[dtype]:
         raise ValueError(
-            f"rtol must lie in [{LEAST_CUTS[dtype]:g}, 1) for dtype {dtype}; it is {rtol!r}. Products of "
-            "float32 features are right to about 1e-7, and smaller directions are noise"
+            f"rtol must be in [{LEAST_CUTS[dtype]:g}, 1) for dtype {dtype}, got {rtol!r}. Products of float32 features "
+            "have errors of about 1e-7"
         )
     return float(rtol)

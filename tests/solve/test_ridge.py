@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from daskspectral.solve.ridge import FoldSums, Observed, RidgeProblem, best_generalised, best_on_folds, best_penalty
+from daskspectral.solve.ridge import FoldSums, Observed, RidgeProblem, best_generalized, best_on_folds, best_penalty
 from tests.solve.common import Array, gaussian
 
 
@@ -92,6 +92,6 @@ def test_functions_without_a_penalty_leave_the_rest_to_the_others() -> None:
     def kind(x: Array, y: Array, count: float) -> Observed:
         return Observed(x.T @ x / 60, x.T @ y / 60, np.sum(y**2, axis=0) / 60, count)
 
-    found = best_generalised([kind(np.hstack([free, paid]), targets, 60)], penalty)
+    found = best_generalized([kind(np.hstack([free, paid]), targets, 60)], penalty)
     left = kind(rest @ paid, rest @ targets, 57)
     assert found == pytest.approx(RidgeProblem([left], np.diag(penalty[3:])).solve().alpha, rel=1e-4)

@@ -27,7 +27,7 @@ def test_nonsingular_problems_are_scipys(p: int, q: int, count: int) -> None:
     found = TwoMetricSVD().solve(GalerkinSystem(form, phi, right_gram=psi, count=count, cut=CUT))
     k = min(count, p, q)
     assert found.rank == (p, q)
-    assert found.status.startswith(f"{k} of the {count} values wanted; ranks {p} of {p} and {q} of {q}; residuals")
+    assert found.status.startswith(f"{k} of {count} requested values; ranks {p} of {p} and {q} of {q}; residuals")
     np.testing.assert_allclose(found.values, expected[:k], atol=1e-10)
     signs = np.sign(np.sum(u[:, :k] * (a @ phi @ found.left), axis=0))
     np.testing.assert_allclose(found.left, signs * (a @ u[:, :k]), atol=1e-8)

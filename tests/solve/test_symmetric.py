@@ -60,7 +60,7 @@ def test_kernel_components_are_those_of_the_centred_kernel_matrix() -> None:
     assert found.rank == 13
     assert found.residuals.max() < 1e-12
     assert found.right is found.left
-    assert found.status.startswith("5 of the 5 values wanted; rank 13 of 15")
+    assert found.status.startswith("5 of 5 requested values; rank 13 of 15")
 
 
 def test_of_a_part_the_leading_values_alone_are_found_however_many_are_equal() -> None:

@@ -47,7 +47,7 @@ def test_functions_that_vanish_are_not_seen() -> None:
         assert found.rank == 2
         assert not found.matrix[1].any()
         np.testing.assert_allclose(found.matrix.T @ phi @ found.matrix, np.eye(2), atol=1e-14)
-    with pytest.raises(ValueError, match="every function is zero on every point; fit columns that vary"):
+    with pytest.raises(ValueError, match="every function is 0"):
         whiten(np.zeros((3, 3)), 1e-10)
 
 
