@@ -1,1 +1,1 @@
-"""Which functions: landmarks, lattices, networks and others, as they are made from the data or compared on a pilot."""
+"""Construction of functions from the data: landmarks, lattices, networks, and their comparison on a pilot sample."""

@@ -1,4 +1,4 @@
-"""The box of a Fourier lattice, in one pass of extremes with a sample for quantiles, and how its modes are summed."""
+"""Box of a Fourier lattice, from one pass for extremes and a sample for quantiles, and method of summing its modes."""
 
 from __future__ import annotations
 
@@ -25,16 +25,19 @@ from daskspectral.passes.scale import Extent, extent_of
 
 Array = NDArray[np.floating[Any]]
 REGRESSION_MARGIN = 0.3
-OUTLYING, FAR_OUT = 0.01, 5.0  # of the rows at either end, and how many times wider than without them a box is told
-MOST_UNEVEN = 1e6  # times the period of a column over another's: squares of slopes along both have digits in common
+OUTLYING, FAR_OUT = (
+    0.01,
+    5.0,
+)  # share of rows at either end, and the ratio of widths with and without them that causes a warning
+MOST_UNEVEN = 1e6  # largest ratio of periods of columns whose squared slopes have common digits
 
 
 def boxed(recipe: FourierBasis, source: Source, operator: Operator, rng: np.random.Generator) -> FourierLattice:
     """Return the lattice on its box, with its method of summing.
 
-    A box that is not given goes from the least to the largest value of each column, found in one pass. Where this is
-    more than three times as wide as the interval between the quantiles .001 and .999 of a sample, a few rows far out
-    would leave no functions for the others: the box is then cut a quarter of this interval beyond them, with a
+    By default the box extends from the minimum to the maximum of each column, found in one pass. If this is more than
+    three times as wide as the interval between the quantiles 0.001 and 0.999 of a sample, a few remote rows would leave
+    no functions for the others: the box is then cut a quarter of this interval beyond the quantiles, with a
     ReliabilityWarning. Raises ValueError for a column of zero width, and for columns of very different widths.
     """
     d, box = source.dimension, recipe.box
@@ -47,16 +50,16 @@ def boxed(recipe: FourierBasis, source: Source, operator: Operator, rng: np.rand
     ratio = lattice.period[wide] / lattice.period[narrow]
     if any(derivative_orders(operator)) and ratio > MOST_UNEVEN:
         raise ValueError(
-            f"{source.column_name(wide)} is {ratio:.1g} times as wide as {source.column_name(narrow)}, and squares of "
-            "slopes have no digits in common. Bring the columns to like units, or choose some by columns=."
+            f"{source.column_name(wide)} is {ratio:.1g} times as wide as {source.column_name(narrow)}, so that squares "
+            "of slopes have no common digits. Scale the columns to similar units, or select some by columns=."
         )
     return with_method(lattice, operator)
 
 
 def regression_lattice(recipe: FourierBasis, dimension: int) -> FourierBasis:
-    """Return the recipe for a regression on so many columns: by default with a wider margin.
+    """Return the recipe for a regression on `dimension` columns, by default with a wider margin.
 
-    A smooth kernel that reaches across the gap holds functions back that differ at opposite edges.
+    A smooth kernel that reaches across the gap penalizes functions that differ at opposite ends.
     """
     if recipe.margin is None and not all(recipe.periods or (None,)):
         usual = recipe.lattice(dimension, recipe.box or ((0.0, 1.0),) * dimension).margin
@@ -65,27 +68,28 @@ def regression_lattice(recipe: FourierBasis, dimension: int) -> FourierBasis:
 
 
 def pilot_box(points: Array, periods: Periods | None, rows: int) -> FourierLattice | None:
-    """Return the lattice that a fit to so many `rows` takes, on the box of a few of them (m, d).
+    """Return the lattice of a fit to `rows` rows, on the box of a sample of them (m, d).
 
-    None where a column is constant in these, or columns are of very different widths.
+    None if a column of the sample is constant, or if columns have very different widths.
     """
-    extent, own = Extent(points.min(axis=0), points.max(axis=0), points), periods or (None,) * points.shape[1]
-    box = [None if period else extent.trimmed(axis) for axis, period in enumerate(own)]
-    if any(side is None and not period for side, period in zip(box, own, strict=True)):
+    extent, known = Extent(points.min(axis=0), points.max(axis=0), points), periods or (None,) * points.shape[1]
+    box = [None if period else extent.trimmed(axis) for axis, period in enumerate(known)]
+    if any(side is None and not period for side, period in zip(box, known, strict=True)):
         return None
     lattice = FourierBasis().sized(points.shape[1], periods, rows).lattice(points.shape[1], box)
     return lattice if np.ptp(np.log(lattice.period)) < math.log(MOST_UNEVEN) else None
 
 
 def with_method(lattice: FourierLattice, operator: Operator) -> FourierLattice:
-    """Return the lattice with its method of summing, and the version of finufft. ImportError where it lacks."""
+    """Return the lattice with its method of summing and the version of finufft.
+
+    Raises ImportError if finufft is required and not installed.
+    """
     installed = version("finufft") if nufft.available() else None
     weights = len(weights_of(operator.forms, operator.functionals, lattice.dimension))
     method = lattice.method or best_method(lattice.orders, weights, installed is not None)
     if method == "nufft" and installed is None:
-        raise ImportError(
-            "method='nufft' needs finufft, which is not installed. pip install finufft, or pass method='matmul'."
-        )
+        raise ImportError("method='nufft' requires finufft: pip install finufft, or pass method='matmul'.")
     return replace(lattice, method=method, version=installed if method == "nufft" else None)
 
 
@@ -93,21 +97,21 @@ def check_modes(operator: Operator, dimension: int) -> None:
     """Raise ValueError if an operator has no modes on a lattice."""
     if not has_modes(operator):
         raise ValueError(
-            f"{operator.name} relates functions at two points, whose products are no modes of the data. Pass "
+            f"a Fourier basis requires functions at one point, but {operator.name} relates two. Pass "
             "basis=Landmarks(), or for angles TrigonometricBasis(periods, degree)."
         )
     if operator.solver.by_norm:
-        raise ValueError(f"{operator.name} needs the norm of a kernel at landmarks. Pass basis=Landmarks().")
+        raise ValueError(f"{operator.name} requires the norm of a kernel at landmarks. Pass basis=Landmarks().")
     weights_of(operator.forms, operator.functionals, dimension)
 
 
 def has_modes(operator: Operator) -> bool:
-    """Return whether an operator takes functions at one point alone, so that their products are modes of the data."""
+    """Return whether an operator has functions at one point only, so that products are modes of the data."""
     return operator.views == ("x",) and not of_trajectories(operator)
 
 
 def compares_modes(operator: Operator | None) -> bool:
-    """Return whether solutions of an operator for modes can be compared on rows held out."""
+    """Return whether solutions of an operator for modes can be compared on validation rows."""
     return operator is not None and has_modes(operator) and not operator.solver.two_sided
 
 
@@ -117,13 +121,15 @@ def _interval(axis: int, extent: Extent, source: Source) -> Interval:
     column, (low, high), cut = source.column_name(axis), extent.quantiles(axis), extent.trimmed(axis)
     if not upper > lower or cut is None:
         rows = "every row" if not upper > lower else "nearly every row"
-        raise ValueError(f"{column} is {low:g} in {rows}. Choose columns by columns=, or pass FourierBasis(box=...).")
+        raise ValueError(
+            f"{column} must vary, but is {low:g} in {rows}. Select columns by columns=, or pass FourierBasis(box=...)."
+        )
     if cut != (lower, upper):
         warn_user(
-            f"{column} goes from {lower:.4g} to {upper:.4g}, and all but two in a thousand of its rows lie in a "
-            f"{(upper - lower) / (high - low):.3g} times smaller interval: the box of the lattice is cut at "
-            f"{cut[0]:.4g} and {cut[1]:.4g}, and rows outside count as absent. The spectrum of heavy tails depends on "
-            "this: pass FourierBasis(box=...), or transform the column",
+            f"{column} is in [{lower:.4g}, {upper:.4g}], but all except 0.2 % of its rows are in a "
+            f"{(upper - lower) / (high - low):.3g} times smaller interval: the box is cut to [{cut[0]:.4g}, "
+            f"{cut[1]:.4g}], and rows outside are dropped. The spectrum of heavy tails depends on this: pass "
+            "FourierBasis(box=...), or transform the column",
             ReliabilityWarning,
         )
     _advise_outliers(column, extent.sample[:, axis], cut)
@@ -131,15 +137,15 @@ def _interval(axis: int, extent: Extent, source: Source) -> Interval:
 
 
 def _advise_outliers(column: str, values: Array, box: Interval) -> None:
-    """Warn if a few rows, of which these `values` (s,) of a column are a sample, make the box wide."""
+    """Warn if a few rows, sampled by these `values` (s,) of a column, make the box wide."""
     low, high = np.quantile(values, [OUTLYING, 1 - OUTLYING])
     width = high - low
     if not box[1] - box[0] > FAR_OUT * width > 0:
         return
     share = np.mean((values < low - width) | (values > high + width))
     warn_user(
-        f"{100 * share:.2g} % of the rows are outliers of {column}: it goes from {box[0]:.4g} to {box[1]:.4g}, and 98 "
-        f"of 100 rows lie between {low:.4g} and {high:.4g}. Values near 0 may stand for outliers alone: leave them "
-        "out, or pass a box around the others, FourierBasis(box=...)",
+        f"{100 * share:.2g} % of the rows are outliers of {column}: its box is [{box[0]:.4g}, {box[1]:.4g}], but 98 % "
+        f"of the rows are in [{low:.4g}, {high:.4g}]. Values near 0 may represent outliers only: drop them, or pass "
+        "FourierBasis(box=...) without them",
         ReliabilityWarning,
     )

@@ -1,4 +1,4 @@
-"""Networks for the functions of an estimator: the rows that they are trained on, those held out, the trained basis."""
+"""Training of networks as functions of an estimator: training rows, validation rows, trained basis."""
 
 from __future__ import annotations
 
@@ -25,35 +25,36 @@ from daskspectral.workspace import Workspace
 
 Array = NDArray[Any]
 Completed = Callable[[Basis], Basis]
-JUDGED = 4000  # rows held out, and as many of the others, on which functions are fitted and judged
-HELD_OUT = 10  # of so many rows one is held out of the training
-RESERVED = 2  # folds that no network sees
+JUDGED = 4000  # validation rows, and as many training rows, on which functions are evaluated and fitted
+HELD_OUT = 10  # one row of this many is a validation row
+RESERVED = 2  # folds that are not used for training
 LEAST_ROWS = 100
 
 
 def reserved_folds(number: int) -> tuple[int, ...]:
-    """The folds whose rows no network is trained on: two, or one of two or three."""
+    """Return the folds without training rows: two, or one of two or three."""
     return tuple(range(number))[-min(RESERVED, number // 2) :] if number > 1 else ()
 
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """Rows for a training: `fields` with points as they are prepared, and which rows are `held` out of it (m,)."""
+    """Rows for training: `fields` with prepared points, and the validation rows `held` (m,)."""
 
     fields: Mapping[str, Array]
     held: NDArray[np.bool_]
 
     def only(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> dict[str, Array]:
-        """The fields of some of the rows."""
+        """Return the fields of some of the rows."""
         return {name: values[chosen] for name, values in self.fields.items()}
 
 
 def rounds_of(
     source: Source, operator: Operator, size: int, seed: int, fold_rule: FoldRule | None, reserved: tuple[int, ...]
 ) -> Callable[[int], TrainingRows]:
-    """Return what draws the rows of round 0, 1, ..., anew if the source has more than `size`; none of folds `reserved`.
+    """Return a function that draws the rows of round 0, 1, ..., without those of the folds `reserved`.
 
-    It raises ValueError if too few rows are left to train on.
+    Rows are drawn again in each round if the source has more than `size`. The function raises ValueError if there are
+    too few.
     """
     known: dict[int, TrainingRows] = {}
 
@@ -65,8 +66,8 @@ def rounds_of(
         fields.pop(FOLD, None)
         if len(numbers) < LEAST_ROWS:
             raise ValueError(
-                f"{len(numbers)} of {min(size, source.n)} rows are left to train a network on; {LEAST_ROWS} at least "
-                "are needed: give more data, or more of it to the training (rows=)"
+                f"a network requires at least {LEAST_ROWS} training rows, got {len(numbers)} of "
+                f"{min(size, source.n)}: pass more data, or increase rows="
             )
         fields |= {view: np.asarray(prepare(fields[view])) for view, prepare in source.preparations.items()}
         operator.check_points(fields["x"])
@@ -75,7 +76,7 @@ def rounds_of(
     def rows(number: int) -> TrainingRows:
         number = number if source.n > size else 0
         if number not in known:
-            known.clear()  # before others are drawn
+            known.clear()  # before the next ones are drawn
             known[number] = drawn(number)
         return known[number]
 
@@ -83,7 +84,7 @@ def rounds_of(
 
 
 def differentiable_fields(sample: TrainingRows, source: Source, operator: Operator) -> dict[str, Array]:
-    """The fields of the rows that are not held out, as forms read them; with `weight`, where rows have weights."""
+    """Return the fields of the training rows as forms read them, with `weight` if rows have weights."""
     preparation = source.preparation
     fields = operator.prepared(sample.only(~sample.held), preparation.scale, preparation.columns)
     block = block_of(fields, operator, "float64", Workspace())
@@ -99,9 +100,9 @@ def judging(
     completed: tuple[Completed, Completed],
     seed: int,
 ) -> Callable[[Networks], Array]:
-    """Return what gives the held-out values (k,) of networks.
+    """Return a function that computes the validation values (k,) of networks.
 
-    They are solved on some of the rows that they see, and judged on rows held out.
+    They are solved on some of the training rows, and evaluated on validation rows.
     """
     rng = np.random.default_rng([seed, 2])
     parts = [np.flatnonzero(sample.held == held) for held in (False, True)]
@@ -128,12 +129,12 @@ def train(
     seed: int,
     kept: Kept | None = None,
 ) -> tuple[NetworkBasis, NetworkBasis | None]:
-    """The bases of both sides, trained by the loss of an operator on the rows that `draw` gives for round 0, 1, ...
+    """Return the bases of both sides, trained by the loss of an operator on the rows of each round.
 
-    By solutions for them they are judged on rows held out; `completed` adds the constant to the functions of each side,
-    where it is added. `right` is None where the right functions are of the same variables; they are then of the same
-    network. Raises ImportError without jax and optax, ValueError for an operator without a loss, and for rows that are
-    too few.
+    `draw` returns the rows of round 0, 1, ... Validation values are those of solutions for the networks; `completed`
+    adds the constant to the functions of each side if it is to be added. Without `right` the right functions have the
+    same variables, and are outputs of the same network. Raises ImportError without jax and optax, and ValueError for an
+    operator without a loss, and for too few rows.
     """
     optax()
     judge, loss = operator.validation_operator, Loss.of(operator)
@@ -151,7 +152,7 @@ def train(
     )
     bar, done = progress_bar(left.steps, "training", source.progress, unit="steps", leave=False), [0]
 
-    def tell(step: int, loss: float) -> None:
+    def report(step: int, loss: float) -> None:
         bar.set_postfix(loss=f"{loss:.4g}", refresh=False)
         bar.update(step - done[0])
         done[0] = step
@@ -168,7 +169,7 @@ def train(
             view: networks.left.center if networks.right is None or view != judge.right_view else networks.right.center
             for view in judge.views
         },
-        tell=tell,
+        tell=report,
         **({} if kept is None else {"watch": kept.write}),
     )
     with bar:

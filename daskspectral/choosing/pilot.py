@@ -1,4 +1,4 @@
-"""The pilot of an automatic choice: some rows in memory, on which candidate bases are measured by fold."""
+"""Pilot sample of an automatic choice: rows in memory, on which candidate bases are measured by fold."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LEAST_DISTINCT = 0.5  # of the rows
 
 @dataclass(frozen=True, eq=False)
 class Pilot:
-    """Rows in memory: prepared `fields`, the `raw` points of each view, the fold of each row (m,), of `folds`."""
+    """Rows in memory: prepared `fields`, `raw` points of each view, and the fold of each row (m,), of `folds`."""
 
     source: Source
     operator: Operator
@@ -42,22 +42,19 @@ class Pilot:
     def draw(cls, source: Source, operator: Operator, rng: np.random.Generator, *, blocks: bool) -> Pilot:
         """Draw 10 000 rows of the source, or all.
 
-        Folds are contiguous `blocks` of them, labels where the source has some, else random.
-
-        Raises InvalidRowError for the lowest invalid row (on_invalid="raise"), ValueError where no row is valid or has
-        weight.
+        Folds are labels if the source has them, else contiguous if `blocks`, else random. Raises InvalidRowError for
+        the first invalid row (on_invalid="raise"), and ValueError if no row is valid or has weight.
         """
         numbers, fields = draw_fields(source, ROWS, rng)
         if not len(numbers):
-            raise ValueError(f"no rows are left: every row is invalid. {source.remedy(1.0)}")
-        if "weight" in fields:  # rows without weight tell nothing, and may leave a half of the rows without any
+            raise ValueError(f"every row is invalid. {source.remedy(1.0)}")
+        if "weight" in fields:  # rows without weight contain no information, and could be one half of the folds
             heavy = fields["weight"] > 0
             fields = {name: values[heavy] for name, values in fields.items()}
         m = len(fields["x"])
         if not m:
             raise ValueError(
-                f"the total sample weight is 0 over {len(numbers)} rows that the choice would be made on; some row "
-                "needs a weight above zero"
+                f"the total sample weight of the pilot sample must be positive, got 0 in {len(numbers)} rows"
             )
         raw = {view: fields[view] for view in source.preparations}
         fields |= {view: np.asarray(prepare(raw[view])) for view, prepare in source.preparations.items()}
@@ -67,7 +64,7 @@ class Pilot:
             folds = len(labels)
         elif blocks:
             fold = np.arange(m) * folds // m
-        else:  # copies of a row judge each other by no more than their weight
+        else:  # copies of a row must be in the same fold
             rows = cls(source, operator, fields, raw, np.zeros(m, np.int64), 1).repeated
             rows = distinct_rows(source.preparation.selected(raw["x"])) if rows is None else rows
             number = int(rows.max()) + 1
@@ -77,14 +74,14 @@ class Pilot:
 
     @property
     def rows(self) -> int:
-        """The number of rows m."""
+        """Number of rows m."""
         return len(self.fold)
 
     @cached_property
     def repeated(self) -> NDArray[np.intp] | None:
-        """Numbers (m,), equal for equal points, if most rows have equal ones and the operator takes slopes; else None.
+        """Numbers (m,), equal for equal points, if most rows have copies and the operator has derivatives.
 
-        Equal rows tell nothing of slopes: candidates are judged at points that they did not see.
+        Otherwise None. Equal rows contain no information on slopes: candidates are evaluated at distinct points.
         """
         if not any(derivative_orders(self.operator)):
             return None
@@ -93,38 +90,38 @@ class Pilot:
 
     @property
     def distinct(self) -> int:
-        """The number of distinct points, if most rows have equal ones; else of all rows."""
+        """Number of distinct points if most rows have copies; else of all rows."""
         return self.rows if self.repeated is None else int(self.repeated.max()) + 1
 
     @property
     def repeats(self) -> float:
-        """How often each row counts by its weight, 1 or more."""
+        """Mean multiplicity of rows by their weights, at least 1."""
         return repeats(self.fields["weight"]) if "weight" in self.fields else 1.0
 
     def among(self, kept: NDArray[Any]) -> Pilot:
-        """The rows that are `kept` (m,), or have these numbers."""
+        """Return the rows that are `kept` (m,), or have these numbers."""
         fields = {name: values[kept] for name, values in self.fields.items()}
         return replace(self, fields=fields, raw={k: v[kept] for k, v in self.raw.items()}, fold=self.fold[kept])
 
     def thinned(self, size: int, kept: NDArray[np.bool_], rng: np.random.Generator) -> tuple[Pilot, NDArray[np.intp]]:
-        """About `size` of the rows, of them at most half `kept` (m,); and which rows they are."""
-        own, others = np.flatnonzero(kept), np.flatnonzero(~kept)
-        if len(own) > size // 2:
-            own = rng.choice(own, size // 2, replace=False)
-        drawn = rng.choice(others, min(len(others), size - len(own)), replace=False)
-        rows = np.sort(np.concatenate([own, drawn]))
+        """Return about `size` rows, at most half of them from `kept` (m,), and their numbers."""
+        chosen, others = np.flatnonzero(kept), np.flatnonzero(~kept)
+        if len(chosen) > size // 2:
+            chosen = rng.choice(chosen, size // 2, replace=False)
+        drawn = rng.choice(others, min(len(others), size - len(chosen)), replace=False)
+        rows = np.sort(np.concatenate([chosen, drawn]))
         return self.among(rows), rows
 
     def points(self, view: str) -> Array:
-        """The prepared points of a view, (m, d)."""
+        """Return the prepared points of a view, (m, d)."""
         return self.fields[view]
 
     def parted(self, part: NDArray[np.int64]) -> Pilot:
-        """The same rows, fold i as a part of `part` (folds,) i."""
+        """Return the same rows with fold i assigned to part `part` (folds,) i."""
         return replace(self, fold=part[self.fold], folds=int(part.max()) + 1)
 
     def trial(self, basis: Basis, right: Basis | None, landmark: NDArray[np.bool_], dtype: str) -> Trial:
-        """The bases measured on these rows; `landmark` (m,) marks the rows that are not judged on."""
+        """Return the bases measured on these rows; rows marked by `landmark` (m,) are not used for validation."""
         preparation = self.source.preparation
         measure = measure_of(basis, right, self.operator, dtype)
         task = SumTask(measure, self.operator, preparation.scale, preparation.columns)

@@ -1,8 +1,9 @@
-"""The solution of modes on a Fourier lattice: its kernel, scale and penalty, each given or chosen by the folds.
+"""Solution of modes on a Fourier lattice: kernel, scale and penalty, each fixed or chosen by the folds.
 
-For a spectrum a prior is solved on the modes of half of the folds and judged on the other half (`moments.trial`). For a
-regression f = Σ_k a_k φ_k minimises the mean squared error plus alpha Σ_k a_k² / S_k², for the prior S² of a kernel;
-the constant has a wide prior. With an intercept these are the coefficients of values about their mean.
+For spectra a spectral density is solved on the modes of half of the folds and scored on the other half
+(`moments.trial`). For regression f = Σ_k a_k φ_k minimizes the mean squared error plus alpha Σ_k a_k² / S_k², for the
+spectral density S² of a kernel; that of the constant is large. With an intercept these are the coefficients of centered
+values.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from numpy.typing import NDArray
 from daskspectral.basis import BasisRecipe, FourierBasis, FourierLattice
 from daskspectral.basis.lattice import prior_weights, shrunk_orders
 from daskspectral.choosing.candidates import (
+    Hyperparameters,
     RidgeEvaluator,
     Search,
-    Setting,
     TrialEvaluator,
     in_threads,
 )
@@ -47,25 +48,25 @@ Array = NDArray[np.floating[Any]]
 FAMILIES: tuple[Kernel, ...] = (Matern(1.5, "auto"), Gaussian("auto"))
 FACTORS, LARGEST_FACTOR = (1 / 16, 1 / 8, 1 / 4, 1 / 2), 2.0
 PENALTY = 1.0  # c, relative to the effective number of rows
-PENALTIES = (1.0, 0.1, 0.01, 1e-3, 1e-4)  # of a given kernel, whose scale may suit the rows less
-UNCOMPARED = 10.0  # c where nothing can be compared: at 1 a few rows in the tails have values near 0
-UNIT, REGRESSION_UNIT = 0.1, 0.25  # of the longest period: the scale where nothing can be compared
+PENALTIES = (1.0, 0.1, 0.01, 1e-3, 1e-4)  # for a fixed kernel, whose scale may be less suitable
+UNCOMPARED = 10.0  # c without a comparison: with 1 a few rows in the tails have values near 0
+UNIT, REGRESSION_UNIT = 0.1, 0.25  # relative to the longest period: the scale without a comparison
 TRIED = 750  # functions of the lattices that are compared
 SPAN = 160  # leading functions in which candidates are compared
 TIMES = 2  # permutations of the folds, two splits each
 LEAST_FOLDS = 4
-LEAST_LONG, LEAST_SHORT = 1e-4, 1e-3  # of the prior's weight at 0, and at half the frequency
+LEAST_LONG, LEAST_SHORT = 1e-4, 1e-3  # relative to the density at 0, and at half the frequency
 
-INTERCEPT = 10.0  # root of the constant's prior variance; that of all other functions together is 1
+INTERCEPT = 10.0  # root of the prior variance of the constant; the sum of all others is 1
 REGRESSION_TRIED, EXACT = 450, 1000  # functions of the lattices on which kernels are compared, and penalties
 PARTS = 5  # into which folds are merged
 
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """The kernel and the penalty that were taken, and the table of candidates, best first, with the edge of scales.
+    """Chosen kernel and penalty, and the table of candidates, best first, with the boundary of the search.
 
-    Without a table, `reason` tells why.
+    Without a table, `reason` is the reason.
     """
 
     kernel: Kernel
@@ -76,17 +77,17 @@ class Chosen:
 
     @classmethod
     def by(cls, search: Search, families: Sequence[Kernel], moments: Moments, count: int | None = None) -> Chosen:
-        """Take the best of a search; the table has `count` values of each candidate."""
+        """Return the best candidate of a search; the table has `count` values of each."""
         scores, order = search.scores, search.order
         kernels = [kernel_of(families[s.family], s.factor, moments) for s in order]
         table = tuple(
             Candidate.of(str(k), s.factor, s.penalty, scores[s], search.found[s][:, :count], "" if place else "best")
             for place, (k, s) in enumerate(zip(kernels, order, strict=True))
         )
-        return cls(kernels[0], order[0].penalty, table, search.edge(order[0]))
+        return cls(kernels[0], order[0].penalty, table, search.at_search_boundary(order[0]))
 
     def selection(self, moments: Moments, orders: tuple[int, ...] | None) -> Selection:
-        """Return the table, and the basis that gives the solution again; scales are in units of the period."""
+        """Return the table, and the basis that reproduces the solution; scales are in units of the period."""
         lattice: Any = moments.basis
         basis = replace((lattice if orders is None else lattice.truncated(orders)).recipe, kernel=self.kernel)
         period = float(lattice.period.max())
@@ -94,25 +95,25 @@ class Chosen:
 
 
 def families_of(kernel: Kernel | None, usual: tuple[Kernel, ...]) -> tuple[Kernel, ...]:
-    """Return the kernels to compare: the given one, which the lattice makes periodic by itself, or the usual ones."""
+    """Return the fixed kernel, without periods, which the lattice adds, or the usual ones."""
     return usual if kernel is None else (kernel.flat,)
 
 
 def kernel_of(kernel: Kernel, factor: float, moments: Moments) -> Kernel:
-    """Return the kernel with its scale, a factor of the longest period of the lattice, where it is open."""
+    """Return the kernel with its scale, if open, resolved to a factor of the longest period."""
     return kernel.resolve(factor * float(cast(FourierLattice, moments.basis).period.max()), "auto")
 
 
 def searched(evaluator: TrialEvaluator | RidgeEvaluator, families: Sequence[Kernel]) -> Search:
-    """Search scales of all families whose scale is open."""
+    """Search the scales of all families whose scale is open."""
     search = Search(evaluator, _in_threads)
     for family, kernel in enumerate(families):
-        search.climb(family, FACTORS if kernel.automatic else (1.0,), LARGEST_FACTOR)
+        search.line_search(family, FACTORS if kernel.automatic else (1.0,), LARGEST_FACTOR)
     return search
 
 
 def _in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-    """`in_threads`; large matrices that are freed go back to the system, which would keep them for each thread."""
+    """Apply `in_threads`, then release freed large matrices, which threads would otherwise retain."""
     found = in_threads(function, items)
     release()
     return found
@@ -122,10 +123,10 @@ def _in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[An
 
 
 def system_of(moments: Moments, *, basis: Any, solver: Solving, count: int) -> System:
-    """Return what is solved of moments: matrices as measured, or those of the leading functions of a kernel.
+    """Return the system of moments: matrices as measured, or of the leading functions of a kernel.
 
-    The kernel that a lattice takes after the pass, and the penalty, are those of an estimator's `basis` and `solver`;
-    if they are open the folds choose them. Such a basis may have fewer frequencies than were measured. Raises
+    The kernel of a lattice, which is applied after the pass, and the penalty are those of an estimator's `basis` and
+    `solver`; open ones are chosen by the folds. Such a basis may have fewer frequencies than were measured. Raises
     ValueError for more.
     """
     if isinstance(moments.operator, NeighborJumps):
@@ -133,18 +134,18 @@ def system_of(moments: Moments, *, basis: Any, solver: Solving, count: int) -> S
     if not moments.basis.after_pass:
         return System(moments, solver.resolved(1.0 if moments.penalty is None else moments.penalty))
     checked_means(moments)
-    orders, own = _given(basis, moments)
+    orders, kernel = _given(basis, moments)
     penalty = solver.resolved("auto" if moments.penalty is None else moments.penalty)
     c = penalty if isinstance(penalty, float) else None
-    if penalty is None or not (c is None or own is None or own.automatic):
-        family = FAMILIES[0] if own is None else own
-        chosen = Chosen(kernel_of(family, UNIT, moments), c, reason="every parameter was given")
+    if penalty is None or not (c is None or kernel is None or kernel.automatic):
+        family = FAMILIES[0] if kernel is None else kernel
+        chosen = Chosen(kernel_of(family, UNIT, moments), c, reason="every parameter is fixed")
     else:
-        chosen = choose_prior(moments, kernel=own, penalty=c, count=count)
+        chosen = choose_prior(moments, kernel=kernel, penalty=c, count=count)
         if not chosen.table:
             warn_user(
-                f"kernels of the lattice were not compared, since {chosen.reason}: {chosen.kernel} and penalty="
-                f"{chosen.penalty:g} were taken. Fit with folds, or give kernel and penalty",
+                f"kernels of the lattice were not compared, because {chosen.reason}: {chosen.kernel} and penalty="
+                f"{chosen.penalty:g} are used. Fit with folds, or pass kernel and penalty",
                 ReliabilityWarning,
             )
     release()
@@ -157,16 +158,16 @@ def system_of(moments: Moments, *, basis: Any, solver: Solving, count: int) -> S
 def prior_search(
     trial: Trial, halves: Sequence[Split], families: Sequence[Kernel], penalties: Sequence[float], count: int
 ) -> Search:
-    """Compare priors of modes by halves of the folds; `trial` has the modes by fold, `count` values are wanted.
+    """Compare spectral densities of modes by halves of the folds, for `count` values.
 
-    Raises LinAlgError if no candidate converges.
+    `trial` has the modes by fold. Raises LinAlgError if no candidate converges.
     """
     whole, measured = trial.moments, cast(FourierLattice, trial.moments.basis)
     kind = whole.operator.solver
     lattice = measured.truncated(shrunk_orders(measured.orders, TRIED))
     moments = whole.expanded(lattice)
 
-    def tried(prior: Setting) -> Trial:
+    def tried(prior: Hyperparameters) -> Trial:
         weighed = WeightedModes(moments, kernel_of(families[prior.family], prior.factor, whole), lattice)
         span, _ = weighed.leading(min(penalties), ritz_size(kind.n_compared(count)), SPAN)
         return replace(trial, moments=weighed.reduced(span))
@@ -179,17 +180,17 @@ def prior_search(
 
 
 def choose_prior(moments: Moments, *, kernel: Kernel | None, penalty: float | None, count: int) -> Chosen:
-    """Choose the prior of modes by their folds, for a `kernel` or any (None), and a `penalty` or the usual ones.
+    """Return the spectral density of modes chosen by their folds, for a fixed or open kernel and penalty.
 
-    Without folds, and for operators whose solutions cannot be compared, Matern 3/2 with a tenth of the longest period
-    and c = 10. A penalty that is left open is relative to the effective number of rows. Raises LinAlgError if no
-    candidate converges.
+    Without folds, and for operators whose solutions cannot be compared, it is Matern 3/2 with a tenth of the longest
+    period and c = 10. An open penalty is relative to the effective number of rows. Raises LinAlgError if no candidate
+    converges.
     """
     operator, folds = moments.operator.validation_operator, moments.folds
     families = families_of(kernel, FAMILIES)
     reason, unit = "", repeats(moments)
     if not compares_modes(operator):
-        reason = f"solutions of {moments.operator} cannot be compared on rows held out"
+        reason = f"solutions of {moments.operator} cannot be compared on validation rows"
     elif folds is None or np.count_nonzero(folds.weight[: folds.number]) < LEAST_FOLDS:
         reason = f"fewer than {LEAST_FOLDS} folds have rows"
     if reason or operator is None or folds is None:
@@ -206,12 +207,12 @@ def choose_prior(moments: Moments, *, kernel: Kernel | None, penalty: float | No
 
 
 def deviations(kernel: Kernel, lattice: FourierLattice) -> Array:
-    """Return S (p,) of the functions of a lattice, with a wide prior of the constant."""
+    """Return S (p,) of the functions of a lattice, with a large value for the constant."""
     return np.asarray(np.sqrt(np.append(INTERCEPT**2, prior_weights(kernel, lattice)[1:])))
 
 
 def problem_of(moments: Moments, lattice: FourierLattice, scale: Array, gradient_weight: float) -> RidgeProblem:
-    """Return the ridge problem of modes on a weighed lattice: S F S for forms F, S b for right-hand sides b."""
+    """Return the ridge problem of modes on a weighted lattice: S F S for forms F, S b for right-hand sides b."""
     shapes = {"gram": scale[:, None] * scale, "dirichlet": scale[:, None] * scale, "first": scale}
     shapes |= {"values": scale[:, None], "slopes": scale[:, None]}
 
@@ -225,31 +226,31 @@ def problem_of(moments: Moments, lattice: FourierLattice, scale: Array, gradient
 def regress(
     moments: Moments, *, basis: Any, alpha: float | str | None, gradient_weight: float, cut: float
 ) -> tuple[RidgeProblem, RidgeFit, Array, Selection | None]:
-    """Solve a regression: return its ridge problem, its fit, and the coefficients (p, m) of all measured functions.
+    """Solve a regression; return its ridge problem, fit, coefficients (p, m) of all functions, selection.
 
-    The kernel of a lattice is the one of the estimator's `basis`, or chosen by the folds; how is returned too, None for
-    other functions. Kernels are compared on a lattice of up to 450 functions, penalties on up to 1000, by the error on
-    folds left out. Raises ValueError for moments that are not finite, or weights that are all zero.
+    The kernel of a lattice is that of the estimator's `basis`, or chosen by the folds; other functions have no
+    selection (None). Kernels are compared on a lattice of up to 450 functions, penalties on up to 1000, by the
+    validation error of the folds. Raises ValueError for moments that are not finite, or weights that are all zero.
     """
     if not moments.basis.after_pass:
         problem = ridge_problem(moments, gradient_weight)
         fit = problem.solve(alpha, cut)
         return problem, fit, fit.coefficients, None
-    asked, own = _given(basis, moments)
+    asked, fixed = _given(basis, moments)
     lattice: Any = moments.basis
     orders = lattice.orders if asked is None else asked
     given = None if alpha in (None, "gcv") else float(alpha)
-    families = families_of(own, (Matern(2.5 if "dirichlet" in moments.operator.forms else 1.5, "auto"), FAMILIES[1]))
+    families = families_of(fixed, (Matern(2.5 if "dirichlet" in moments.operator.forms else 1.5, "auto"), FAMILIES[1]))
     if moments.folds is not None:
         few = moments.folds.merged(np.arange(moments.folds.number) % PARTS)
         moments = replace(moments, folds=few)
     tried = lattice.truncated(shrunk_orders(orders, REGRESSION_TRIED))
 
-    def problem_at(candidate: Setting) -> RidgeProblem:
+    def problem_at(candidate: Hyperparameters) -> RidgeProblem:
         kernel = kernel_of(families[candidate.family], candidate.factor, moments)
         return problem_of(moments, tried, deviations(kernel, tried), gradient_weight)
 
-    reason = "every parameter was given, or there are no folds"
+    reason = "every parameter is fixed, or there are no folds"
     chosen = Chosen(kernel_of(families[0], REGRESSION_UNIT, moments), given, reason=reason)
     if families[0].automatic and moments.folds is not None and np.count_nonzero(moments.folds.weight) > 1:
         chosen = Chosen.by(searched(RidgeEvaluator(problem_at, given, cut), families), families, moments)
@@ -273,29 +274,30 @@ def _direct(problem: RidgeProblem, alpha: float) -> Array:
     return solve_diagonal(form, target, np.full(len(form), max(alpha, 1e-14 * float(np.trace(form)))))
 
 
-# -- what an estimator gives -------------------------------------------------------------------------------------------
+# -- parameters of an estimator ----------------------------------------------------------------------------------------
 
 
 def _given(basis: Any, moments: Moments) -> tuple[tuple[int, ...] | None, Kernel | None]:
-    """The frequencies and the prior that an estimator's basis gives; None for each that is left to what was measured.
+    """Return the frequencies and the kernel of an estimator's basis; None for each that is open.
 
-    Raises TypeError or ValueError for a kernel that is no prior, ValueError for frequencies that were not measured.
+    Raises TypeError or ValueError for a kernel without a spectral density, ValueError for frequencies that were not
+    measured.
     """
     lattice, kernel = cast(FourierLattice, moments.basis), None
     recipe = basis.recipe if isinstance(basis, BasisRecipe) else None
-    own = recipe if isinstance(recipe, FourierBasis) else None
-    if own is not None and own.kernel != "auto":
-        kernel = cast(Kernel, copy.deepcopy(own.kernel))  # kernels can be changed in place
+    fourier = recipe if isinstance(recipe, FourierBasis) else None
+    if fourier is not None and fourier.kernel != "auto":
+        kernel = cast(Kernel, copy.deepcopy(fourier.kernel))  # kernels can be changed in place
     if kernel is not None and not kernel.automatic:
         advise_range(kernel, lattice)
-    release()  # what the pass over the rows has left
-    return None if own is None else _given_orders(own, lattice), kernel
+    release()  # memory of the pass over the rows
+    return None if fourier is None else _given_orders(fourier, lattice), kernel
 
 
 def advise_range(kernel: Kernel, lattice: FourierLattice) -> None:
-    """Warn where a smooth kernel cannot turn within the gap between opposite edges of the box.
+    """Warn if a smooth kernel is too wide to vary within the gap between opposite ends of the box.
 
-    That is where waves of twice the gap have next to no weight in the prior, and those of the gap far less.
+    Waves of twice the gap then have almost no spectral density, and those of the gap much less.
     """
     for axis, (period, (closed, _)) in enumerate(zip(lattice.period, lattice.ends, strict=True)):
         if closed:
@@ -305,18 +307,19 @@ def advise_range(kernel: Kernel, lattice: FourierLattice) -> None:
         still, long, short = prior_weights(kernel, line)[:3]
         if long < LEAST_LONG * still and short < LEAST_SHORT * max(long, LEAST_LONG**2 * still):
             warn_user(
-                f"the kernel {kernel} reaches far across the gap of {gap:.3g} between opposite edges of column {axis}: "
-                f"take a narrower or a rougher kernel, or FourierBasis(margin={2 * lattice.margin:.2g})",
+                f"the kernel {kernel} is too wide for the gap of {gap:.3g} between opposite ends of column {axis}: "
+                f"choose a narrower or rougher kernel, or FourierBasis(margin={2 * lattice.margin:.2g})",
                 ReliabilityWarning,
             )
             return
 
 
 def _given_orders(basis: FourierBasis, measured: FourierLattice) -> tuple[int, ...] | None:
-    """Return the frequencies that an estimator's basis asks for; None for all that were measured."""
+    """Return the frequencies of an estimator's basis; None for all that were measured."""
     other = {
-        "box": any(side not in (None, own) for side, own in zip(basis.box or (), measured.box or (), strict=False)),
-        "margin": basis.box is None and basis.margin not in (None, measured.margin),  # with a box it may follow from m
+        "box": any(side not in (None, known) for side, known in zip(basis.box or (), measured.box or (), strict=False)),
+        "margin": basis.box is None
+        and basis.margin not in (None, measured.margin),  # with a box it may be computed from m
         "periods": basis.periods not in (None, measured.periods),
     }
     given = basis.n_frequencies
@@ -324,7 +327,7 @@ def _given_orders(basis: FourierBasis, measured: FourierLattice) -> tuple[int, .
     other["n_frequencies"] = len(orders) != measured.dimension or any(np.array(orders) > measured.orders)
     for name in (name for name, differs in other.items() if differs):
         raise ValueError(
-            f"these moments were measured with {name}={getattr(measured.recipe, name)!r}, and this estimator has "
-            f"{name}={getattr(basis, name)!r} in its basis. Fit it to the data, or leave {name} out."
+            f"{name} of the basis must be {getattr(measured.recipe, name)!r}, as in the moments, got "
+            f"{getattr(basis, name)!r}. Fit the estimator to the data, or omit {name}."
         )
     return None if given is None or orders == measured.orders else orders

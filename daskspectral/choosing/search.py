@@ -1,19 +1,18 @@
-"""The automatic choice of functions: candidates are compared on rows of a pilot that they did not see.
+"""Automatic choice of functions: candidates are compared on rows of a pilot sample to which they were not fitted.
 
-A candidate is solved on half of the folds and judged on the other half. By min-max, held-out Ritz values bound the true
-ones from above, for any basis, so that scores compare across kernels, scales and metrics. For symmetric operators the
-score is minus the mean of log(h_i + m) over the held-out values h, raised by half of the overfit (`Trial.judged`), with
-the weights 1 / i and one m for all candidates. For two-sided ones it
-is VAMP-E (`solve.ritz.explained`), what the fitted singular functions explain of the operator on the other half, of as
-many of the first ones as explain most; VAMP-2 would let them follow accidents of that half, most of all functions that
+A candidate is solved on half of the folds and scored on the other half. By min-max, validation Ritz values bound the
+true ones from above, for any basis, so that scores compare across kernels, scales and metrics. For symmetric operators
+the score is minus the mean of log(h_i + m) over the validation values h, increased by half of the overfit
+(`Trial.judged`), with the weights 1 / i and one m for all candidates. For two-sided ones it is VAMP-E
+(`solve.ritz.explained`), the part of the operator on the other half that is explained by the fitted singular functions,
+as many of the first ones as explain most; VAMP-2 would let them adapt to noise of that half, above all functions that
 are large on few rows.
 
-The search is one of scales: for each kernel a climb with few functions on few rows, as far as scales become better;
-then the best scale of each with all of them. Where functions have gradients, a metric is learned from those of the best
-candidate, as often as it is better.
+The search is over scales: for each kernel a line search with few functions on few rows, then the best scale of each
+with all of them. If functions have gradients, a metric is learned from those of the best candidate, as long as it
+improves.
 
-Functions of other kinds take part: a kind is one class, which registers itself by inheriting from `CandidateFamily`,
-and is then compared wherever basis="auto" asks for it.
+Other functions participate: each subclass of `CandidateFamily` registers itself, and is compared if basis="auto".
 """
 
 from __future__ import annotations
@@ -43,8 +42,8 @@ from daskspectral.basis.recipe import Periods
 from daskspectral.basis.role import Role
 from daskspectral.choosing.candidates import (
     LARGEST_FACTOR,
+    Hyperparameters,
     Search,
-    Setting,
     TrialEvaluator,
     in_threads,
     ranked,
@@ -74,37 +73,37 @@ logger = logging.getLogger("daskspectral")
 
 TRIAL_LANDMARKS = 300
 TIMES = 2  # permutations of the folds, two splits each
-FIRST_LANDMARKS, FIRST_ROWS = 100, 2000  # of the climb
-START = 0.5  # the first scale in median distances
-NARROWER = 0.5**0.5  # than the best scale of few functions: more of them bear it
+FIRST_LANDMARKS, FIRST_ROWS = 100, 2000  # of the line search
+START = 0.5  # first scale in median distances
+NARROWER = 0.5**0.5  # relative to the best scale of few functions: more functions allow it
 KERNELS = 2  # without a metric
-SPREAD = 0.3  # J of functions whose gradients count
-STEPS = 2  # of learning a metric
-FLAT = 0.05  # of the last value, below which functions count alike in a metric
-STRETCH = 0.01  # the least root of a metric over its largest one
+SPREAD = 0.3  # jitter J of functions whose gradients contribute
+STEPS = 2  # iterations of learning a metric
+FLAT = 0.05  # relative to the last value: smaller values have equal weights in a metric
+STRETCH = 0.01  # least root of a metric relative to its largest
 DIGITS = 4  # of a metric
 DIRECTIONS = 20  # of a metric: the leading ones, if there are more columns
-DENSE_COLUMNS = 300  # above which leading directions are sought in a random subspace
-POWERS, OVERSAMPLED = 4, 10  # iterations there, and directions beyond those that are kept
-SAMPLE, SAMPLE_ENTRIES = 1000, 500_000  # rows at which gradients are taken, and their coordinates
-LEAST_ROWS, LEAST_DISTINCT = 40, 20  # of a pilot, and of those that differ: with fewer there is nothing to compare by
+DENSE_COLUMNS = 300  # above which leading directions are computed in a random subspace
+POWERS, OVERSAMPLED = 4, 10  # power iterations, and additional directions
+SAMPLE, SAMPLE_ENTRIES = 1000, 500_000  # rows at which gradients are evaluated, and their coordinates
+LEAST_ROWS, LEAST_DISTINCT = 40, 20  # of a pilot, and of distinct ones: with fewer, candidates are not compared
 SMALL_PENALTIES = (1e-6, 0.01)  # of linear functions
-PLAIN = 0.5  # of the median distance, where nothing can be compared
-BLOCK_ROWS = 2048  # of the basis functions' buffers
+PLAIN = 0.5  # relative to the median distance, without a comparison
+BLOCK_ROWS = 2048  # of buffers of basis functions
 
 MOST_VARIABLES = 3  # of a lattice
-COUNTS = (0.5, 0.75, 1.0, 1.5)  # of cells, times the cube root of the number of rows
-RATIOS = (0.7, 1.0, 1.5)  # of the width to the distance of neighbouring centres
+COUNTS = (0.5, 0.75, 1.0, 1.5)  # numbers of centers, times the cube root of the number of rows
+RATIOS = (0.7, 1.0, 1.5)  # of the width to the distance of neighboring centers
 LEAST_CELLS, LEAST_CELL_ROWS = 5, 100
-LEAST_COLUMNS, MOST_LINEAR = 10, 4  # of which linear functions are compared, if so many times the rows are there
-CELL_SAMPLE = 2000  # rows among which centres are found
+LEAST_COLUMNS, MOST_LINEAR = 10, 4  # least columns for linear functions, and least rows for each column
+CELL_SAMPLE = 2000  # rows from which centers are computed
 
 
 @dataclass(frozen=True, eq=False)
 class KernelFamily:
-    """A kernel whose scale is open, the median distance as it measures, and landmarks (p, d) with their rows if any.
+    """Kernel of open scale with the median distance in its metric and landmarks (p, d), possibly rows.
 
-    `noise` by the number of landmarks is that by which they are moved.
+    `noise` is the displacement of landmarks by their number.
     """
 
     kernel: Kernel
@@ -122,9 +121,9 @@ class KernelFamily:
         rng: np.random.Generator,
         pool: NDArray[np.intp] | None = None,
     ) -> KernelFamily:
-        """A kernel at the landmarks of a side, or at rows of the pilot: of a `pool` of them, or of all.
+        """Return a kernel at the landmarks of a side, or at rows of the pilot: of a `pool`, or of all.
 
-        The median distance is 0 where all rows are equal.
+        The median distance is 0 if all rows are equal.
         """
         landmarks, points = side.drawing, pilot.points(side.view)
         embedded = kernel.embedded_about(points)
@@ -147,9 +146,9 @@ class KernelFamily:
     def raw(
         self, kernel: Kernel, side: FunctionSpace, pilot: Pilot, rng: np.random.Generator, *, filled: bool = False
     ) -> Array:
-        """The landmarks in the columns of the data, as a kernel chooses them where their method is by a kernel.
+        """Return the landmarks in the columns of the data, chosen by the kernel if their method requires it.
 
-        `filled` takes other rows of the pilot, too, up to the number that is wanted.
+        `filled` adds other rows of the pilot, up to the requested number.
         """
         landmarks, rows = side.drawing, self.rows
         if rows is None:
@@ -163,22 +162,22 @@ class KernelFamily:
 
 @dataclass(frozen=True, eq=False)
 class CandidateFunctions:
-    """The functions of one side: those that are given, or those of families."""
+    """Functions of one side: fixed ones, or those of families."""
 
     side: FunctionSpace
     families: list[KernelFamily] = field(default_factory=list)
 
-    def family(self, setting: Setting) -> KernelFamily:
-        """The family of a setting; one stands for all."""
+    def family(self, setting: Hyperparameters) -> KernelFamily:
+        """Return the family of a candidate; a single one is that of all."""
         return self.families[min(setting.family, len(self.families) - 1)]
 
-    def kernel(self, setting: Setting) -> Kernel:
-        """The kernel of a setting."""
+    def kernel(self, setting: Hyperparameters) -> Kernel:
+        """Return the kernel of a candidate."""
         family = self.family(setting)
         return family.kernel.resolve(family.median).resolve(setting.factor * family.median, "auto")
 
     def table(self, search: Search, count: int | None = None, why: str = "") -> tuple[Candidate, ...]:
-        """The candidates of a search as they are shown, with `count` values; `why` says of the others what they are."""
+        """Return the candidates of a search for the table, with `count` values and the remark `why`."""
         scores, failed = search.scores, getattr(search.evaluator, "failed", {})
         return tuple(
             Candidate.of(
@@ -187,8 +186,8 @@ class CandidateFunctions:
             for s in search.order
         )
 
-    def of(self, setting: Setting, size: int, spread: float) -> Basis:
-        """The basis of a setting with the first `size` landmarks."""
+    def of(self, setting: Hyperparameters, size: int, spread: float) -> Basis:
+        """Return the basis of a candidate with the first `size` landmarks."""
         if isinstance(self.side.recipe, Basis):
             return self.side.completed(self.side.recipe)
         kernel = self.kernel(setting)
@@ -198,11 +197,11 @@ class CandidateFunctions:
 
 @dataclass(frozen=True, eq=False)
 class LandmarkSearch:
-    """Kernels at landmarks that are compared, in the `space` of what is left to the data.
+    """Search over kernels at landmarks, in the `space` of open parameters.
 
-    `left` and `right` are the functions of both sides, `right` is None where they are the same. `landmark` (m,) marks
-    the rows of the pilot among which landmarks are chosen, and `drawn` makes a family of a kernel on the left.
-    `penalties` are the values of c that may be tried. `size` is the number of functions at landmarks.
+    `left` and `right` are the functions of both sides, `right` only if they differ. `landmark` (m,) marks the rows of
+    the pilot from which landmarks are chosen, and `drawn` returns the family of a kernel on the left. `penalties` are
+    the values of c that are tried. `size` is the number of functions at landmarks.
     """
 
     pilot: Pilot
@@ -220,65 +219,68 @@ class LandmarkSearch:
 
     @property
     def sides(self) -> tuple[CandidateFunctions, ...]:
-        """The functions of the left, and of the right where they differ."""
+        """Left functions, and right ones if they differ."""
         return (self.left,) if self.right is None else (self.left, self.right)
 
     @property
     def slopes(self) -> bool:
-        """Whether gradients of functions in the space of the data count."""
-        own, operator = self.space.left.landmarks, self.operator
+        """Whether gradients of functions in the space of the data contribute."""
+        landmarks, operator = self.space.left.landmarks, self.operator
         still = not any(derivative_orders(operator)) or self.right is not None
         still |= isinstance(operator, Laplacian) and operator.manifold is not None
-        return own is not None and own.periods is None and not still
+        return landmarks is not None and landmarks.periods is None and not still
 
     @property
     def spread(self) -> float:
-        """J."""
-        own = self.space.left.landmarks
-        if own is not None and own.jitter != "auto":
-            return float(own.jitter)
+        """Jitter J of the landmarks, in scales of the kernel."""
+        landmarks = self.space.left.landmarks
+        if landmarks is not None and landmarks.jitter != "auto":
+            return float(landmarks.jitter)
         return SPREAD if self.slopes else 0.0
 
     @property
     def metrics(self) -> bool:
         """Whether metrics may be learned."""
-        own = self.space.left.landmarks
-        return self.slopes and max(derivative_orders(self.operator)) == 1 and own is not None and own.kernel == "auto"
+        landmarks, first = self.space.left.landmarks, max(derivative_orders(self.operator)) == 1
+        return self.slopes and first and landmarks is not None and landmarks.kernel == "auto"
 
     @property
     def leading(self) -> CandidateFunctions:
-        """The functions whose kernel stands for a candidate."""
+        """Functions whose kernel identifies a candidate."""
         return self.left if self.right is None or len(self.left.families) > 0 else self.right
 
     def evaluator(
-        self, splits: Sequence[Split], trial: Callable[[Pilot, Setting], Trial] | None = None, penalties: Any = None
+        self,
+        splits: Sequence[Split],
+        trial: Callable[[Pilot, Hyperparameters], Trial] | None = None,
+        penalties: Any = None,
     ) -> TrialEvaluator:
-        """Return what compares bases on the pilot in some splits: those of settings, or any that `trial` measures."""
+        """Return an evaluator of bases on the pilot in some splits: of candidates, or by `trial`."""
         part, halves = merged(splits, self.pilot.folds)
         pilot, components, kind = self.pilot.parted(part), self.space.components, self.operator.solver
         measured = partial(trial or self._trial, pilot)
         return TrialEvaluator(measured, halves, penalties or self.penalties, kind, components)
 
-    def _trial(self, pilot: Pilot, setting: Setting) -> Trial:
+    def _trial(self, pilot: Pilot, setting: Hyperparameters) -> Trial:
         basis = self.left.of(setting, self.size, self.spread)
         right = None if self.right is None else self.right.of(setting, self.size, 0.0)
         return pilot.trial(basis, right, self.landmark, self.space.dtype)
 
     def run(self, splits: Sequence[Split], rng: np.random.Generator) -> tuple[Search, Search, str]:
-        """Return the finalists, all that were tried with few functions, and the edge of the scales.
+        """Return the finalists, all candidates with few functions, and the boundary of the scales.
 
-        The best scale of each kernel, and the best metric, are compared in all splits. Raises LinAlgError where no
+        The best scale of each kernel, and the best metric, are compared in all splits. Raises LinAlgError if no
         candidate converges.
         """
         thinned = self._thinned(rng)
         first = Search(thinned.evaluator(splits[:2], penalties=self.penalties[:1]))
         for family in range(len(self.leading.families)):
-            self._climb(first, family, START)
+            self._line_search(first, family, START)
         for _ in range(STEPS if self.metrics else 0):
             best, newest = first.order[0], len(self.left.families) - 1
             if (newest >= KERNELS and best.family != newest) or not thinned._learned(best):
                 break
-            self._climb(first, newest + 1, min(best.factor, LARGEST_FACTOR / 2))
+            self._line_search(first, newest + 1, min(best.factor, LARGEST_FACTOR / 2))
         leaders = {min(s.family, KERNELS): s for s in reversed(first.order)}
         final = Search(evaluator := self.evaluator(splits))
         final.judge(leaders.values())
@@ -287,21 +289,20 @@ class LandmarkSearch:
             final.judge([replace(best, factor=NARROWER * best.factor)])
         if len(evaluator.failed) == len(final.found):
             failures = (f"{self.leading.kernel(s)}, penalty {s.penalty}: {why}" for s, why in evaluator.failed.items())
-            raise np.linalg.LinAlgError("\n".join(["no candidate of the choice converged:", *failures]))
-        return final, first, first.edge(final.order[0])
+            raise np.linalg.LinAlgError("\n".join(["no candidate converged:", *failures]))
+        return final, first, first.at_search_boundary(final.order[0])
 
-    def _climb(self, search: Search, family: int, start: float) -> None:
-        """The scales beside `start`, and further ones while the best is the last that was tried."""
-        open_scale = self.leading.family(Setting(family, start)).kernel.automatic
-        search.climb(family, [start / 2, start, 2 * start] if open_scale else [start])
+    def _line_search(self, search: Search, family: int, start: float) -> None:
+        """Evaluate scales next to `start`, and further ones while the last one is the best."""
+        open_scale = self.leading.family(Hyperparameters(family, start)).kernel.automatic
+        search.line_search(family, [start / 2, start, 2 * start] if open_scale else [start])
 
-    def _learned(self, setting: Setting) -> bool:
-        """Whether a kernel in the metric of a setting's first functions could be added to the families.
+    def _learned(self, setting: Hyperparameters) -> bool:
+        """Add a kernel in the metric of a candidate's first functions; return whether it could be added.
 
-        The functions are of rows among which landmarks are chosen, which judge nothing.
-
-        The metric is the mean outer product of their gradients; slow functions count most, as (λ + λ_k / 20)^-3 of
-        the values λ_1 to λ_k.
+        The functions are of rows from which landmarks are chosen, which are not validation rows. The metric is the mean
+        outer product of their gradients; slow functions have the largest weights, (λ + λ_k / 20)^-3 for the values λ_1
+        to λ_k.
         """
         basis = self.left.of(setting, self.size, self.spread)
         core = basis.landmark_parts[-1]
@@ -330,7 +331,7 @@ class LandmarkSearch:
         return True
 
     def _thinned(self, rng: np.random.Generator) -> LandmarkSearch:
-        """The same search with fewer functions, on fewer rows of the pilot."""
+        """Return the same search with fewer functions, on fewer rows of the pilot."""
         size, rows = min(FIRST_LANDMARKS, self.size), FIRST_ROWS
         if self.pilot.rows <= rows:
             return replace(self, size=size)
@@ -338,7 +339,7 @@ class LandmarkSearch:
         return replace(self, pilot=pilot, landmark=self.landmark[chosen], size=size)
 
     def undercut(self, final: Search) -> Array | None:
-        """Return the least values of other finalists over those of the best one, (k,) (`Problem.undercut`)."""
+        """Return the least values of other finalists relative to the best, (k,) (`Problem.undercut`)."""
         best, *others = (final.found[s][:, : self.space.components] for s in final.order)
         return self.operator.solver.undercut(best, others)
 
@@ -347,7 +348,7 @@ def metric_of(slopes: Array) -> Array | None:
     """Return the root A of the metric of gradients (c, k, d): A Aᵀ is their mean outer product, up to a factor.
 
     A is (d, d), with roots of at least `STRETCH` of the largest one, or (d, e) for the e leading of many directions.
-    None if all gradients vanish. Entries have few digits, so that no last bits decide.
+    None if all gradients vanish. Entries are rounded to few digits, so that results do not depend on the last bits.
     """
     if slopes.shape[-1] <= DIRECTIONS:
         values, vectors = np.linalg.eigh(np.einsum("cka,ckb->ab", slopes, slopes))
@@ -364,7 +365,7 @@ def metric_of(slopes: Array) -> Array | None:
 
 
 def leading_directions(rows: Array, count: int) -> tuple[Array, Array]:
-    """Return the largest eigenvalues of rowsᵀ rows (d, d), ascending, and their vectors (d, count), of fixed signs."""
+    """Return the largest eigenvalues of rowsᵀ rows, ascending, and their vectors (d, count), of fixed signs."""
     if rows.shape[1] <= DENSE_COLUMNS:
         values, vectors = np.linalg.eigh(rows.T @ rows)
     else:
@@ -380,7 +381,7 @@ def leading_directions(rows: Array, count: int) -> tuple[Array, Array]:
 
 
 def families_of(kernel: Kernel | str, order: int, periods: tuple[float | None, ...] | None) -> tuple[Kernel, ...]:
-    """The kernels to compare, of open scales: the given one, or a rough and a smooth one with enough derivatives."""
+    """Return the kernels to compare: a fixed one, or a rough and a smooth one with enough derivatives."""
     if kernel == "auto":
         rough = next(Matern(nu, "auto") for nu in (1.5, 2.5, 3.5, 4.5, 5.5) if Matern(nu, 1.0).order >= order + 1)
         found: tuple[Any, ...] = (rough, Gaussian("auto"))
@@ -389,12 +390,12 @@ def families_of(kernel: Kernel | str, order: int, periods: tuple[float | None, .
     return found if periods is None else tuple(Periodic(k, periods) if k.flat is k else k for k in found)
 
 
-# -- functions of other kinds ------------------------------------------------------------------------------------------
+# -- other functions ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
 class CandidateBasis:
-    """The best functions of a kind, with their held-out `values` (splits, k).
+    """Best functions of a family, with their validation `values` (splits, k).
 
     In the table of the choice it is `shown` with a `factor` and a `penalty`, None for the usual one.
     """
@@ -414,27 +415,27 @@ class CandidateBasis:
         shown: str,
         penalties: Sequence[float] = (1.0,),
     ) -> CandidateBasis:
-        """A basis that is fitted and judged as it is, at the best of some penalties."""
+        """Return a fixed basis, fitted and scored at the best of some penalties."""
 
-        def trial(pilot: Pilot, _: Setting) -> Trial:
+        def trial(pilot: Pilot, _: Hyperparameters) -> Trial:
             return pilot.trial(basis, None, search.landmark, "float64")
 
         evaluator = search.evaluator(splits, trial, penalties)
-        found = evaluator.scores(Setting(0, 1.0))
+        found = evaluator.scores(Hyperparameters(0, 1.0))
         best = ranked(evaluator.totals(found))[0]
         return cls(basis, found[best], shown, penalty=best.penalty if len(penalties) > 1 else None)
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The parameters of an estimator that give it."""
+        """Parameters of an estimator that reproduce it."""
         return {"basis": self.basis, **({} if self.penalty is None else {"solver": Regularized(self.penalty)})}
 
 
 class CandidateFamily(ABC):
-    """Functions of another kind, as candidates besides kernels at landmarks.
+    """Family of functions that are candidates in addition to kernels at landmarks.
 
-    `ahead` is added to its scores in the comparison with others, as by a hundredth where its pass over all rows is so
-    much faster. It is taken whatever the scores if its first value is so many times larger than all others, `leads`.
+    `ahead` is added to its scores in the comparison with others, such as 0.01 if its pass over all rows is much faster.
+    It is chosen independently of the scores if its first value is `leads` times as large as all others.
     """
 
     name: ClassVar[str]
@@ -443,24 +444,25 @@ class CandidateFamily(ABC):
 
     @classmethod
     def family(cls) -> list[CandidateFamily]:
-        """One of each kind, in the order of their definition."""
+        """Return one instance of each subclass, in the order of definition."""
         return [kind() for kind in cls.__subclasses__()]
 
     def takes(self, wanted: SearchSpace, dimension: int, periods: Periods | None) -> bool:
-        """Whether it is compared for what is left open, on so many columns."""
+        """Return whether it is compared for these open parameters and number of columns."""
         return wanted.compares_bases and periods is None
 
     @abstractmethod
     def best(
         self, search: LandmarkSearch, splits: Sequence[Split], periods: Periods | None, rng: np.random.Generator
     ) -> CandidateBasis | None:
-        """The best of its functions; None where none suits the rows of the pilot."""
+        """Return the best of its functions; None if none is suitable for the rows of the pilot."""
 
 
 class Cells(CandidateFamily):
-    """Few soft cells, which short trajectories bear.
+    """Few normalized RBFs, for short trajectories.
 
-    Of m rows p cells leave a variance in proportion to p / m, and an error of their size: the best p grows slowly.
+    With m rows p functions have a variance proportional to p / m, and an error of their width: the best p increases
+    slowly.
     """
 
     name = "cells"
@@ -475,24 +477,24 @@ class Cells(CandidateFamily):
         points = np.asarray(search.pilot.points("x"), dtype=float)
         if len(points) < LEAST_CELL_ROWS or not search.landmark.any():
             return None
-        own = points[search.landmark]  # centers, too, judge nothing
-        sample = own[rng.permutation(len(own))[:CELL_SAMPLE]]
+        pool = points[search.landmark]  # centers are not validation rows
+        sample = pool[rng.permutation(len(pool))[:CELL_SAMPLE]]
         counts = sorted({max(LEAST_CELLS, round(share * np.cbrt(len(points)))) for share in COUNTS})
         drawn = [NormalizedRBF.draw(sample, p, 1.0, rng) for p in counts]
 
         def judged(asked: tuple[NormalizedRBF, float]) -> CandidateBasis:
-            own, ratio = asked
-            cells = NormalizedRBF(own.centers, ratio * own.width)
-            return replace(CandidateBasis.of(cells, search, splits, f"{cells.size} soft cells"), factor=ratio)
+            unscaled, ratio = asked
+            cells = NormalizedRBF(unscaled.centers, ratio * unscaled.width)
+            return replace(CandidateBasis.of(cells, search, splits, f"{cells.size} normalized RBFs"), factor=ratio)
 
         found = in_threads(judged, [(cells, ratio) for cells in drawn for ratio in RATIOS])
-        scores = search.evaluator(splits).totals({i: own.values for i, own in enumerate(found)})
+        scores = search.evaluator(splits).totals({i: candidate.values for i, candidate in enumerate(found)})
         best: CandidateBasis = found[ranked(scores)[0]]
         return best
 
 
 class LinearFunctions(CandidateFamily):
-    """All linear functions, of many columns: a penalty on each would hide a slow one among them."""
+    """All linear functions, for many columns, because a penalty on each would hide a slow one."""
 
     name, leads = "linear functions", 1.1
 
@@ -507,17 +509,17 @@ class LinearFunctions(CandidateFamily):
         if MOST_LINEAR * d > search.pilot.rows:
             return None
         basis, folds = Concatenated((ConstantBasis(d), LandmarkBasis(Linear(), np.eye(d)))), range(search.pilot.folds)
-        splits = [(np.delete(folds, k), np.array([k])) for k in folds]  # half of the rows would be too few for them
-        own = replace(search, landmark=np.zeros_like(search.landmark))
+        splits = [(np.delete(folds, k), np.array([k])) for k in folds]  # half of the rows would be too few
+        everywhere = replace(search, landmark=np.zeros_like(search.landmark))
         with suppress(np.linalg.LinAlgError):
-            return CandidateBasis.of(basis, own, splits, f"{d} linear functions", SMALL_PENALTIES)
+            return CandidateBasis.of(basis, everywhere, splits, f"{d} linear functions", SMALL_PENALTIES)
         return None
 
 
 class Lattice(CandidateFamily):
-    """A Fourier lattice of the usual frequencies in the box of the pilot's rows, without the box, with its best prior.
+    """Fourier lattice of the usual frequencies on the box of the pilot, with its best spectral density.
 
-    None where some column is constant, and where the rows fill a small part of the box.
+    None if a column is constant, or if the rows fill a small part of the box. The box is not part of the choice.
     """
 
     name, ahead = "lattice", 0.01
@@ -549,15 +551,14 @@ class Lattice(CandidateFamily):
         )
 
 
-# -- what is decided ---------------------------------------------------------------------------------------------------
+# -- decision ---------------------------------------------------------------------------------------------------
 
 
 def decide(source: Source, wanted: SearchSpace, rng: np.random.Generator) -> Selection:
-    """The table of the candidates, with the parameters chosen by it: kernel, landmarks, spread, penalty.
+    """Return the table of candidates, and the chosen parameters: kernel, landmarks, jitter, penalty.
 
-    Functions of other kinds take part where nothing of the left ones is given. Raises InvalidRowError for an invalid
-    row (on_invalid="raise"), ValueError where no row is valid, or all are equal, LinAlgError where no candidate
-    converges.
+    Other families participate if the left functions are completely open. Raises InvalidRowError for an invalid row
+    (on_invalid="raise"), ValueError if no row is valid, or all are equal, and LinAlgError if no candidate converges.
     """
     operator = wanted.operator
     periods = wanted.left.periods_in(source, operator) if wanted.alone else None
@@ -565,9 +566,9 @@ def decide(source: Source, wanted: SearchSpace, rng: np.random.Generator) -> Sel
     advise_copies(pilot.raw["x"], source)
     if pilot.repeated is not None:
         warn_user(
-            f"of {pilot.rows} rows only {pilot.distinct} differ, and equal rows tell nothing of slopes: kernels are "
-            "compared at points that they did not see, so that the values are those of a smooth distribution of "
-            "which the rows are rounded. Leave out columns of categories; give copies of rows once, with sample_weight",
+            f"of {pilot.rows} rows only {pilot.distinct} differ, and equal rows contain no information on slopes: "
+            "kernels are compared at distinct points, so that the values are those of a smooth distribution from which "
+            "the rows are rounded. Drop columns of categories; replace copies of rows by sample_weight",
             ReliabilityWarning,
             Rank.DATA,
         )
@@ -577,10 +578,10 @@ def decide(source: Source, wanted: SearchSpace, rng: np.random.Generator) -> Sel
     why = "" if operator.validation_operator is not None else f"{operator.name} has no score"
     if not why and (pilot.rows < LEAST_ROWS or pilot.distinct < LEAST_DISTINCT or pilot.folds < 2):
         what, least = ("rows", LEAST_ROWS) if pilot.repeated is None else ("distinct rows", LEAST_DISTINCT)
-        why = f"{pilot.distinct} {what} are too few, {least} at least are needed"
+        why = f"at least {least} {what} are required, got {pilot.distinct}"
     if why:
-        setting = Setting(0, PLAIN, search.penalties[0])
-        logger.info("nothing was compared (%s): %s", why, search.leading.kernel(setting))
+        setting = Hyperparameters(0, PLAIN, search.penalties[0])
+        logger.info("candidates were not compared (%s): %s", why, search.leading.kernel(setting))
     else:
         splits = half_splits(pilot.folds, TIMES, rng)
         final, first, edge = search.run(splits, rng)
@@ -589,7 +590,7 @@ def decide(source: Source, wanted: SearchSpace, rng: np.random.Generator) -> Sel
             kind for kind in CandidateFamily.family() if wanted.alone and kind.takes(wanted, source.dimension, periods)
         ]
         found = {kind: kind.best(search, splits, periods, rng) for kind in kinds}
-        better, candidates = _best(search, final, {kind: own for kind, own in found.items() if own is not None})
+        better, candidates = _best(search, final, {kind: basis for kind, basis in found.items() if basis is not None})
         others = zip(first.order, search.leading.table(first, wanted.components), strict=True)
         candidates += tuple(candidate for s, candidate in others if s not in final.found)
         logger.info("chosen among %d candidates: %s", len(candidates), candidates[0].kernel)
@@ -609,15 +610,15 @@ def decide(source: Source, wanted: SearchSpace, rng: np.random.Generator) -> Sel
 def _best(
     search: LandmarkSearch, final: Search, further: Mapping[CandidateFamily, CandidateBasis]
 ) -> tuple[CandidateBasis | None, tuple[Candidate, ...]]:
-    """Return the basis that is better than the best kernel at landmarks, if one is, and the table with all of them."""
+    """Return the basis that is better than the best kernel at landmarks, or None, and the table of all."""
     best, *others = search.leading.table(final, search.space.components, "compared in all splits")
     values: dict[CandidateFamily | None, Array] = {None: final.found[final.order[0]]}
-    values |= {kind: own.values for kind, own in further.items()}
+    values |= {kind: basis.values for kind, basis in further.items()}
     scores = final.evaluator.totals(values)
     shown: dict[CandidateFamily | None, Candidate] = {None: best}
-    for kind, own in further.items():
+    for kind, basis in further.items():
         why = f"the best {kind.name}"
-        shown[kind] = Candidate.of(own.shown, own.factor, own.penalty, scores[kind], own.values, why)
+        shown[kind] = Candidate.of(basis.shown, basis.factor, basis.penalty, scores[kind], basis.values, why)
     order = sorted(shown, key=lambda kind: -scores[kind] - (0.0 if kind is None else kind.ahead))
     largest = values[order[0]].mean(axis=0).max()
     order.sort(key=lambda kind: kind is None or not values[kind].mean(axis=0)[0] > kind.leads * largest)
@@ -627,7 +628,7 @@ def _best(
 
 
 def pilot_bytes(source: Source, operator: Operator, size: int) -> int:
-    """The memory of a choice for bases of `size` functions: the pilot's rows, and a trial's sums on each thread."""
+    """Return the memory of a choice for `size` functions: rows of the pilot, and sums on each thread."""
     rows, p = min(ROWS, source.n), min(size, TRIAL_LANDMARKS + 1)
     sums = 2 if operator.right_gram is None else 3
     trial = 8 * p * p * sums * (2 * FOLDS + 4)
@@ -635,19 +636,19 @@ def pilot_bytes(source: Source, operator: Operator, size: int) -> int:
 
 
 def _half_blocks(m: int, folds: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Return the numbers of half of m rows: the first or the last half of each of so many successive blocks."""
+    """Return the numbers of half of m rows: the first or last half of each of `folds` successive blocks."""
     halves = np.arange(m) * 2 * folds // m
     return np.flatnonzero(halves % 2 == rng.integers(0, 2, folds)[halves // 2])
 
 
 def _search(pilot: Pilot, wanted: SearchSpace, rng: np.random.Generator) -> LandmarkSearch:
-    """What is compared. Landmarks are rows of one half of the pilot: the other half judges.
+    """Return the search. Landmarks are rows of one half of the pilot; the other half is for validation.
 
-    Methods that spread landmarks leave rows close to some landmark, where functions are flat: on these a basis would
-    seem better than it is. Raises ValueError where all rows are equal.
+    Methods that spread landmarks leave rows close to a landmark, at which functions are flat: on these a basis would
+    seem better than it is. Raises ValueError if all rows are equal.
     """
     operator = pilot.operator
-    if pilot.source.lagged is not None:  # rows next to landmarks in time know them
+    if pilot.source.lagged is not None:  # rows next to landmarks in time are correlated with them
         pool = _half_blocks(pilot.rows, pilot.folds, rng)
     else:
         chosen = rng.permutation(pilot.distinct)[: (pilot.distinct + 1) // 2]
@@ -658,14 +659,13 @@ def _search(pilot: Pilot, wanted: SearchSpace, rng: np.random.Generator) -> Land
         if found.median == 0:
             points = pilot.points(side.view)
             raise ValueError(
-                f"expected rows that differ, received {len(points)} that are all {points[0].tolist()}: a constant has "
-                "no spectrum; choose other columns or rows"
+                f"rows must differ, but all {len(points)} are {points[0].tolist()}. Select other columns or rows"
             )
         return found
 
     def functions(side: FunctionSpace) -> CandidateFunctions:
-        own, periods = side.landmarks, None if side.landmarks is None else side.periods_in(pilot.source, operator)
-        kernels = () if own is None else families_of(own.kernel, max(derivative_orders(operator)), periods)
+        landmarks, periods = side.landmarks, None if side.landmarks is None else side.periods_in(pilot.source, operator)
+        kernels = () if landmarks is None else families_of(landmarks.kernel, max(derivative_orders(operator)), periods)
         return CandidateFunctions(side, [drawn(side, kernel) for kernel in kernels])
 
     left, right = functions(wanted.left), None if wanted.right is None else functions(wanted.right)

@@ -1,4 +1,4 @@
-"""The trial or test space of an operator: a basis, or landmarks that a fit draws; boundaries where functions vanish."""
+"""Trial and test spaces of an operator: a basis or a recipe; boundaries at which functions vanish."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ Array = NDArray[np.floating[Any]]
 class FunctionSpace:
     """Trial (left) or test (right) functions, as a `recipe`, by their `role`.
 
-    `view` is the field of points on which they are evaluated; `constant` adds the constant function. `count` is their
-    number without it, once it is known. `units` (d,) are the magnitudes of columns whose unit does not matter.
+    `view` is the field of points at which they are evaluated; `constant` adds the constant function. `count` is their
+    number without it, once it is known. `units` (d,) are the magnitudes of columns whose unit is arbitrary.
     """
 
     role: Role
@@ -51,41 +51,41 @@ class FunctionSpace:
 
     @classmethod
     def of(cls, functions: Any, role: Role, view: str, operator: Operator) -> FunctionSpace:
-        """Return the functions that an estimator is given as its argument `basis`.
+        """Return the functions of the argument `basis` of an estimator.
 
-        Raise TypeError or ValueError for what cannot work with any data.
+        Raises TypeError or ValueError for functions that are invalid for any data.
         """
         name = role.named("basis")
         if not isinstance(functions, BasisRecipe):
-            raise TypeError(f"{name} must be one of daskspectral.basis, such as Landmarks(kernel); got {functions!r}")
-        recipe = copy.deepcopy(functions).recipe  # kernels can be changed in place
+            raise TypeError(f"{name} must be one of daskspectral.basis, such as Landmarks(kernel), got {functions!r}")
+        recipe = copy.deepcopy(functions).recipe  # kernels are mutable
         landmarks = recipe.landmark_recipe
         constant = operator.annihilates_constants and not recipe.vanishes
         if landmarks is not None and landmarks.linear:
-            constant = not (operator.center or recipe.vanishes)  # whose span has no origin
+            constant = not (operator.center or recipe.vanishes)  # the span has no origin
         if landmarks is not None and landmarks.constant is not None:
             constant = landmarks.constant
         if landmarks is not None and constant and recipe.vanishes:
-            raise ValueError(f"functions of {name} vanish at the ends of the data. Leave constant out.")
+            raise ValueError(f"functions of {name} vanish at the boundary of the data: omit constant.")
         if recipe.after_pass and role == Role.TEST:
-            raise ValueError("the functions of a Fourier lattice are the same on both sides. Leave right_basis out.")
+            raise ValueError("a Fourier basis has the same functions on both sides: omit right_basis.")
         return cls(role, view, recipe, constant)
 
     @property
     def landmarks(self) -> Landmarks | None:
-        """How the landmarks of a kernel are drawn, None for other functions."""
+        """Recipe of the landmarks of a kernel, None for other functions."""
         return self.recipe.landmark_recipe
 
     @property
     def drawing(self) -> Landmarks:
-        """The same, of functions that are those of a kernel at landmarks."""
-        own = self.landmarks
-        assert own is not None
-        return own
+        """Recipe of the landmarks, for functions of a kernel at landmarks."""
+        landmarks = self.landmarks
+        assert landmarks is not None
+        return landmarks
 
     @property
     def automatic(self) -> bool:
-        """Whether the data decide the kernel or its scale."""
+        """Whether the kernel or its scale is chosen from the data."""
         return self.landmarks is not None and self.landmarks.automatic
 
     @property
@@ -95,104 +95,106 @@ class FunctionSpace:
 
     @property
     def spanning(self) -> bool:
-        """Whether the functions are all linear ones on the data."""
+        """Whether the functions are all linear functions on the data."""
         return self.directions is not None and not self.directions.components
 
     @property
     def drawn(self) -> int:
-        """The number of rows of the data that become landmarks."""
+        """Number of rows of the data that become landmarks."""
         return self.count if self.landmarks is not None and self.landmarks.drawn else 0
 
     @property
     def size(self) -> int:
-        """The number of functions wanted, known before landmarks are drawn."""
+        """Number of functions, known before landmarks are drawn."""
         return self.count + (self.constant and not self.recipe.holds_constant)
 
     def probe(self, source: Source, operator: Operator) -> Basis:
-        """Return a basis of the kind that is to be built, whose smoothness, symmetries and sums are the same."""
+        """Return a basis with the smoothness, symmetries and sums of the one that will be built."""
         return self.recipe.probe(self.sample(source, operator))
 
     def sample(self, source: Source, operator: Operator, **options: Any) -> FitSample:
-        """Return the rows of a source, as the recipe draws them."""
+        """Return the rows of a source for the recipe."""
         periods = self.periods_in(source, operator)
         return FitSample(source, self.view, periods, operator, units=self.units, **options)
 
     def movable(self, source: Source, operator: Operator) -> bool:
-        """Whether the functions of points about any center span the same, with the constant or minus their means."""
+        """Return whether centering the points preserves the span, with the constant or minus their means."""
         basis = self.completed(self.probe(source, operator))
         found = basis.translated(np.ones(basis.dimension))
         return found is not None and not found.is_same and (operator.center or not found.rest.any())
 
     def fitted_to(self, source: Source, operator: Operator, components: int = 0) -> FunctionSpace:
-        """Return the same for these data, with the number of functions.
+        """Return the functions for these data, with their number.
 
-        Landmarks of a linear kernel, if their number is open, are as many as span all its functions, or `components`
-        principal ones. Raise ValueError for a lattice of more than three columns, and for an operator without modes.
+        If their number is open, landmarks of a linear kernel span all its functions, or `components` principal ones.
+        Raises ValueError for a lattice of more than three columns, and for an operator without modes.
         """
-        dimension, own, recipe = source.dimension_at(self.view), self.landmarks, self.recipe
+        dimension, known, recipe = source.dimension_at(self.view), self.landmarks, self.recipe
         if recipe.after_pass:
             check_modes(operator, dimension)
-        if own is not None and own.linear and own.drawn and own.n_landmarks == "auto" and not recipe.vanishes:
+        if known is not None and known.linear and known.drawn and known.n_landmarks == "auto" and not recipe.vanishes:
             gaps = source.on_invalid == "pairwise"
             least = dimension if gaps else min(source.n, dimension)
             few, one = sketched(components), operator.solver == NormConstrained()
             if one and components and not gaps and source.n < dimension and source.n <= MOST_SPANNING:
                 size = wide_components(components, source.n)
-                recipe = LinearDirections(own, size, components, self.constant, of_rows=True)
+                recipe = LinearDirections(known, size, components, self.constant, of_rows=True)
             elif gaps or least <= MOST_SPANNING:
-                recipe = LinearDirections(own, least, 0, self.constant)
+                recipe = LinearDirections(known, least, 0, self.constant)
             elif few < least and operator.solver.by_norm and self.constant:
-                recipe = LinearDirections(own, few, components, self.constant)
+                recipe = LinearDirections(known, few, components, self.constant)
         return replace(self, recipe=recipe, count=recipe.cost(operator, dimension, source.n))
 
     def check_against(self, source: Source, order: int, operator: Operator) -> None:
-        """Raise ValueError if the functions do not fit the data, or the operator with derivatives of this order."""
+        """Raise ValueError if the functions do not fit the data, or derivatives of this order."""
         known, dimension = self.probe(source, operator), source.dimension_at(self.view)
         if known.dimension != dimension:
-            found = f"functions of {known.dimension} variables, and {label_of(self.view)} has {dimension} columns"
-            raise ValueError(f"{self.role.named('basis')} has {found}")
+            found = f"the {dimension} columns of {label_of(self.view)}, got functions of {known.dimension}"
+            raise ValueError(f"{self.role.named('basis')} must have functions of {found}")
         known.check_order(order, operator.name)
         if self.landmarks is not None and self.landmarks.points is not None:
             self.sample(source, operator).given(self.landmarks.points)
         if source.n < self.drawn and not self.spanning:
-            raise ValueError(f"{self.drawn} landmarks are drawn from X, which has {source.rows}: lower their count")
+            raise ValueError(
+                f"X must have at least {self.drawn} rows for its landmarks, got {source.rows}: reduce n_landmarks"
+            )
 
     def choose(
         self, source: Source, rng: np.random.Generator, operator: Operator, **options: Any
     ) -> tuple[Basis, BasisRecipe | None]:
-        """Return the basis, and the argument of an estimator that gives it again, None for a basis that is given.
+        """Return the basis, and the argument of an estimator that reproduces it, None for a fixed basis.
 
-        The `options` are those of the sample. The points of the left functions are checked by the operator.
+        The `options` are those of the sample. The operator checks the points of the left functions.
         """
         sample = self.sample(source, operator, checked=self.role == Role.TRIAL, **options)
         recipe = self.recipe.resolved(sample, rng)
         basis = recipe.build(sample, rng)
         if basis.boundaries:
             check_boundaries(basis.boundaries, source, rng, view=self.view)
-        if self.directions is not None:  # to which other rows may need others
+        if self.directions is not None:  # which depend on the rows
             asked, points = self.directions.asked, basis.landmark_parts[0].landmarks
             recipe = asked if self.of_rows(basis) else asked.closed(Linear(), sample.directions(points))
         return self.completed(basis), None if self.landmarks is None else recipe
 
     def given_at(self, raw: Array, kernel: Kernel, jitter: float) -> BasisRecipe:
-        """Return the argument of an estimator that gives functions of this kernel at the landmarks `raw` again."""
+        """Return the argument of an estimator for functions of this kernel at the landmarks `raw`."""
         return self.recipe.with_landmarks(self.drawing.closed(kernel, raw, jitter))
 
     def of_rows(self, basis: Basis) -> bool:
-        """Return whether these chosen functions are combinations of the rows, which other rows do not share."""
-        own = self.directions
-        return own is not None and (own.components > 0 or basis.landmark_parts[0].size < basis.dimension)
+        """Return whether these functions are combinations of the rows, specific to these data."""
+        directions = self.directions
+        return directions is not None and (directions.components > 0 or basis.landmark_parts[0].size < basis.dimension)
 
     def periods_in(self, source: Source, operator: Operator) -> Periods | None:
-        """Return the period of each prepared column; None if none has one.
+        """Return the period of each prepared column; None if no column is periodic.
 
-        Raise ValueError for two that differ.
+        Raises ValueError if two periods differ.
         """
-        own = None if self.landmarks is None else self.landmarks.periods
-        given = None if own is None else periods_of(own, source, self.view)
+        periods = None if self.landmarks is None else self.landmarks.periods
+        given = None if periods is None else periods_of(periods, source, self.view)
         of_space = periods_of_space(operator)
         if given is not None and of_space is not None and of_space != given:
-            raise ValueError(f"{operator} has the periods {of_space}, got periods={given}. Give them once.")
+            raise ValueError(f"periods must equal {of_space} of {operator}, got {given}: omit them.")
         return of_space if given is None else given
 
     def completed(self, basis: Basis) -> Basis:
@@ -204,10 +206,10 @@ class FunctionSpace:
 
 @dataclass(frozen=True, eq=False)
 class SearchSpace:
-    """The left and right functions for an operator, as the parameters of an estimator leave them to the data.
+    """Left and right functions of an operator, with the parameters that an estimator leaves open.
 
-    `right` is None where the right functions are the left ones. With `compares_bases` functions of other kinds are
-    compared with landmarks, and none if landmarks are `given` with options of their own.
+    `right` is only set if the right functions differ from the left ones. With `compares_bases` other families are
+    compared with landmarks, but not if landmarks are `given` with options.
     """
 
     operator: Operator
@@ -221,63 +223,63 @@ class SearchSpace:
 
     @property
     def sides(self) -> tuple[FunctionSpace, ...]:
-        """The left functions, and the right ones where they differ."""
+        """Left functions, and right ones if they differ."""
         return (self.left,) if self.right is None else (self.left, self.right)
 
     @property
     def alone(self) -> bool:
-        """Whether nothing of the functions is given, so that those of other kinds may take part."""
-        own = self.left.landmarks
-        open_ = own is not None and own.kernel == "auto" and not self.left.recipe.vanishes
+        """Whether the functions are completely open, so that other families may participate."""
+        landmarks = self.left.landmarks
+        open_ = landmarks is not None and landmarks.kernel == "auto" and not self.left.recipe.vanishes
         return open_ and self.right is None and not self.given
 
 
-# -- functions that are to vanish at the ends of the data --------------------------------------------------------------
+# -- functions that vanish at the boundary of the data --------------------------------------------------------------
 
 
 SAMPLE = 20_000
 ROUNDING = 1e-9
 MOST_ON_EDGE = 0.05
-LARGE = 0.25  # of the largest value: no function that vanishes near the data is nowhere smaller
-FEW, GAP = 10, 0.5  # rows that end at the zeros come ten times nearer than the tenth of them
-FEWEST = 100  # rows from which the smallest value says something
+LARGE = 0.25  # relative to the largest value: a function that vanishes near the data has smaller ones
+FEW, GAP = 10, 0.5  # if rows end at the zeros, the nearest one is about ten times as near as the tenth
+FEWEST = 100  # rows from which the smallest value is informative
 
 
 def check_boundaries(boundaries: tuple[Boundary, ...], source: Source, rng: np.random.Generator, *, view: str) -> None:
-    """Raise ValueError for a function that does not vanish where the data end, on up to 20 000 rows.
+    """Raise ValueError for a function that does not vanish at the boundary of the data.
 
-    It is negative, or 0 on more than a twentieth of the rows, or nowhere below a quarter of its largest value. A gap
-    between the last rows and its zeros, wider than that between the last rows and the next hundredth of all, gives a
-    ReliabilityWarning. A function that vanishes at some ends of the data alone cannot be told from one that is meant
-    so.
+    On up to 20 000 rows, it is negative, or 0 at more than a twentieth of the rows, or nowhere below a quarter of its
+    largest value. A gap between the last rows and its zeros, wider than that between the last rows and the next
+    hundredth of all, causes a ReliabilityWarning. A function that vanishes at only some of the boundaries cannot be
+    distinguished from an intended one.
     """
     numbers, x = draw_rows(source, SAMPLE, rng, view=view)
     for boundary in dict.fromkeys(boundaries):
         values, name = boundary.values(x), f"the boundary function {boundary!r}"
         if not np.isfinite(values).all():
             row = int(np.argmin(np.isfinite(values)))
-            raise ValueError(f"{name} is {values[row]} at row {numbers[row]} of the data.")
+            raise ValueError(f"{name} must be finite, got {values[row]} at row {numbers[row]}.")
         largest, least = float(np.abs(values).max()), float(values.min())
         zero = np.abs(values) <= ROUNDING * largest
         beyond = boundary.outside(x) & ~zero
         if beyond.any():
             row = int(np.argmax(beyond))
             raise ValueError(
-                f"{name} must hold the data, and {np.count_nonzero(beyond)} of {len(x)} rows lie outside its domain, "
-                f"row {numbers[row]} at {x[row]} the first of them. Widen it, or leave such rows out."
+                f"the domain of {name} must contain the data, but {np.count_nonzero(beyond)} of {len(x)} rows are "
+                f"outside, such as row {numbers[row]} at {x[row]}. Enlarge it, or drop these rows."
             )
         if zero.mean() > MOST_ON_EDGE or (len(x) >= FEWEST and least > LARGE * largest):
             raise ValueError(
-                f"{name} must be 0 where the data end and positive elsewhere, and goes from {least:.3g} to "
-                f"{largest:.3g}, 0 on {np.count_nonzero(zero)} of {len(x)} rows."
+                f"{name} must be 0 at the boundary of the data and positive inside, got values from {least:.3g} to "
+                f"{largest:.3g}, 0 at {np.count_nonzero(zero)} of {len(x)} rows."
             )
         few = max(FEW, len(x) // 100)
         for distance in boundary.sides(x).T if len(x) > few else ():
             nearest, near = (float(np.partition(distance, k)[k]) for k in (0, few))
             if nearest > GAP * near:
                 warn_user(
-                    f"the zeros of {name} lie beyond the data, with a gap of {nearest:.3g} without rows, across which "
-                    "functions need no slope: eigenvalues come out too small. Move the zeros to where the data end",
+                    f"the zeros of {name} are {nearest:.3g} outside of the data, so that eigenvalues are too small. "
+                    "Move them to the boundary of the data",
                     ReliabilityWarning,
                 )
                 break

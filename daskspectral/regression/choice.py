@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.choosing.candidates import RidgeEvaluator, Search, Setting
+from daskspectral.choosing.candidates import Hyperparameters, RidgeEvaluator, Search
 from daskspectral.choosing.pilot import Pilot
 from daskspectral.choosing.search import TRIAL_LANDMARKS, CandidateFunctions, KernelFamily, families_of
 from daskspectral.choosing.spaces import FunctionSpace
@@ -59,19 +59,19 @@ def decide_regression(
     first = replace(first, median=first.median or 1.0)  # if all points are equal, any scale is valid
     functions = CandidateFunctions(side, [replace(first, kernel=kernel) for kernel in kernels])
 
-    def problem(candidate: Setting) -> RidgeProblem:
+    def problem(candidate: Hyperparameters) -> RidgeProblem:
         basis = functions.of(candidate, TRIAL_LANDMARKS, 0.0)
         trial = pilot.trial(basis, None, np.zeros(pilot.rows, dtype=bool), terms.dtype)
         return ridge_problem(trial.moments, terms.gradient_weight)
 
     table: tuple[Candidate, ...] = ()
-    setting, edge = Setting(len(kernels) - 1, PLAIN), ""
+    setting, edge = Hyperparameters(len(kernels) - 1, PLAIN), ""
     if pilot.rows >= LEAST_ROWS and pilot.folds > 1:
         search = Search(RidgeEvaluator(problem, terms.alpha, terms.cut))
         for family in range(len(kernels)):
-            search.climb(family, FACTORS, LARGEST_FACTOR)
+            search.line_search(family, FACTORS, LARGEST_FACTOR)
         best = search.order[0]
-        edge = search.edge(best)
+        edge = search.at_search_boundary(best)
         search.judge(replace(best, factor=f * best.factor) for f in NEAR if f * best.factor <= LARGEST_FACTOR)
         setting, table = search.order[0], functions.table(search)
     kernel = functions.kernel(setting)

@@ -59,14 +59,14 @@ def test_functions_that_do_not_vanish_at_the_end_of_the_data() -> None:
     landmarks = Landmarks(Gaussian(1.0), 20)
     model = dsp.SpectralDecomposition(n_components=2, random_state=0)
     for boundary, message in (
-        (BoxBoundary(0.5, np.pi), "outside its domain"),
-        (BoxBoundary(-9, 12), "goes from"),
-        (Valued(), r"0 on \d+ of 5000 rows"),
+        (BoxBoundary(0.5, np.pi), "domain"),
+        (BoxBoundary(-9, 12), "boundary function"),
+        (Valued(), r"\d+ of 5000 rows"),
     ):
         with pytest.raises(ValueError, match=message):
             model.set_params(basis=DirichletBasis(landmarks, boundary)).fit(INTERVAL[:5000])
     model.set_params(basis=DirichletBasis(landmarks, BoxBoundary([-0.05, -0.05], [np.pi + 0.05, np.pi + 0.05])))
-    with pytest.warns(dsp.ReliabilityWarning, match="without rows"):
+    with pytest.warns(dsp.ReliabilityWarning, match="zeros"):
         model.fit(SQUARE[:1500])
     with pytest.raises(ValueError, match="networks"):
         DirichletBasis(dsp.basis.NeuralBasis(), ENDS)

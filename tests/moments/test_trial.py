@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import daskspectral as dsp
 from daskspectral.basis import Basis, FourierLattice, MonomialBasis
-from daskspectral.choosing.candidates import Search, Setting
+from daskspectral.choosing.candidates import Hyperparameters, Search
 from daskspectral.choosing.prior import choose_prior, prior_search
 from daskspectral.kernels import Matern
 from daskspectral.moments.summing import SumTask
@@ -122,7 +122,7 @@ class Known:
     def __init__(self, best: float):
         self.best = best
 
-    def scores(self, candidate: Setting) -> Any:
+    def scores(self, candidate: Hyperparameters) -> Any:
         off = abs(np.log2(candidate.factor / self.best)) + candidate.family
         return {replace(candidate, penalty=c): np.full((1, 2), -off - c) for c in (0.1, 0.2)}
 
@@ -141,11 +141,11 @@ class Known:
 def test_scales_are_tried_until_the_best_is_inside(best: float, more: list[float], edge: str) -> None:
     search, usual = Search(Known(best)), [1 / 16, 1 / 8, 1 / 4, 1 / 2]
     for family in (0, 1):
-        search.climb(family, usual, 2.0)
+        search.line_search(family, usual, 2.0)
         assert sorted(search.tried(family)) == sorted(usual + more)
     first = search.order[0]
-    assert first == Setting(0, min(usual + more, key=lambda f: abs(np.log(f / best))), 0.1)
-    assert search.edge(first) == edge
+    assert first == Hyperparameters(0, min(usual + more, key=lambda f: abs(np.log(f / best))), 0.1)
+    assert search.at_search_boundary(first) == edge
 
 
 def test_held_out_values_of_a_prior_are_those_of_the_weighed_functions() -> None:
@@ -156,13 +156,13 @@ def test_held_out_values_of_a_prior_are_those_of_the_weighed_functions() -> None
     modes = trial(LATTICE, ROWS, Laplacian())
     for c in (1.0, 0.1):
         search = prior_search(*modes.merged(splits()), (Matern(1.5, 0.6),), (c,), 16)
-        values = search.found[Setting(0, 1.0, c)]
+        values = search.found[Hyperparameters(0, 1.0, c)]
         np.testing.assert_allclose(values, there.judged(splits(), 16, [c])[0], rtol=1e-5, atol=1e-7)
 
 
 def test_without_comparable_values() -> None:
     for there, reason in (
-        (moments(PartialDerivative(0)), "cannot be compared on rows held out"),
+        (moments(PartialDerivative(0)), "cannot be compared"),
         (moments(fold=FOLD % 3), "fewer than 4 folds have rows"),
     ):
         found = choose_prior(there, kernel=None, penalty=None, count=3)
