@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse
+import scipy.sparse.csgraph
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
 
@@ -26,7 +27,7 @@ from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Forms, Functionals
 from daskspectral.modes.sums import SumCost
 from daskspectral.registry import Parameterised, Registered, Written
-from daskspectral.solve.jumps import leaks
+from daskspectral.solve.jumps import CLOSED, has_gap, walk_values
 from daskspectral.validation import check_integer
 from daskspectral.workspace import Workspace
 
@@ -35,11 +36,14 @@ ROWS_OF_CENTROID = 10  # most rows of the pilot, per centroid
 PER_DIMENSION = 1.5  # rows per centroid at least: neighborhoods in more dimensions need more rows
 FEWEST_ROWS, MOST_ROWS = 3, 10  # rows per centroid
 NEIGHBORS, QUERIES = 10, 500  # for the local dimension
+GROUP_CENTROIDS = 5  # of a small group of rows separated from all others
+SEPARATION = 3.0  # medians of the distance between centroids over the radius of a cell, for isolated cells
 LLOYD_STEPS = 3  # more steps follow the density, and lose small clusters
 FUNCTIONS, MOST_SETS = 1000, 20  # defaults, of all sets together
 TREE_COLUMNS = 12  # up to which a tree is faster than matrix products
 TABLE_ROWS = 2048  # rows of a table of distances to all centroids
 BLOCK_ROWS = 16_384
+Indices = NDArray[np.integer[Any]]
 NEAR = 1e-3  # lower bound of local radii, in median radii
 FAR = 3.0  # in units of the largest radius in the pilot: rows beyond have no neighbors
 LEVELS = (1, 2, 4, 8)  # divisors of the number of centroids, until their graph is connected enough
@@ -93,6 +97,61 @@ class CentroidBasis(Differentiated):
         if centroids.ndim != 3 or not centroids.size or not np.isfinite(centroids).all():
             raise ValueError(f"centroids must be finite numbers (n_sets, n_centroids, d), got shape {centroids.shape}.")
         self._set(centroids=centroids, n_nearest=check_integer("n_nearest", self.n_nearest))
+
+    @classmethod
+    def placed(
+        cls, points: Array, m: int, sets: int, n_nearest: int, rng: np.random.Generator, *groups: Indices
+    ) -> Self:
+        """Return sets of m centroids, by k-means of the rows (n, d), five of them in each of these groups of rows."""
+        rest = np.delete(points, np.concatenate(groups), axis=0) if groups else points
+        some = [(rest, m - GROUP_CENTROIDS * len(groups)), *((points[rows], GROUP_CENTROIDS) for rows in groups)]
+        parts = [(x, distinct_rows(x)[0], count) for x, count in some]
+        centroids = [np.vstack([kmeans(*part, rng) for part in parts]) for _ in range(sets)]
+        basis = cls(np.stack(centroids), n_nearest)
+        radii = basis.neighbors(points)[1]
+        positive = radii[radii > 0]
+        return replace(basis, radius=float(np.median(positive)) if len(positive) else 0.0, reach=float(radii.max()))
+
+    def redrawn(self, points: Array, rng: np.random.Generator) -> CentroidBasis:
+        """Return the same number of other random centroids of rows (n, d)."""
+        sets, m, _ = self.centroids.shape
+        shape = min(m, len(distinct_rows(points)[0])), sets, self.n_nearest
+        basis = CentroidBasis.placed(points, *shape, rng)
+        groups = basis.small_groups(points)
+        return CentroidBasis.placed(points, *shape, rng, *groups) if groups else basis
+
+    def walk_values(self, points: Array, most: int) -> Array:
+        """Return the `most` smallest eigenvalues of the walk for rows (n, d), without that of the constant."""
+        a, radii = self.neighbors(points)
+        return walk_values(jumps(a, self.row_weights(radii)).toarray(), most)
+
+    def small_groups(self, points: Array) -> list[Indices]:
+        """Return the indices of isolated groups of rows (n, d) that have few centroids.
+
+        The ten nearest neighbors of each row are in its group. Only rows of cells that are small relative to the
+        distance to the third nearest centroid are considered.
+        """
+        m, n, distinct, number = self.centroids.shape[1], len(points), *distinct_rows(points)
+        if not GROUP_CENTROIDS * n / m > NEIGHBORS or m < GROUP_CENTROIDS or len(distinct) <= NEIGHBORS:
+            return []
+        suspect = np.zeros(len(distinct), bool)
+        for search in self._searches:
+            distances, cell = (found[:, 0] for found in search(distinct, 1))
+            radii = np.bincount(cell, distances, m) / np.maximum(np.bincount(cell, minlength=m), 1)
+            apart = search.apart(3)
+            ratio = apart / np.maximum(radii, max(NEAR * apart.max(), np.finfo(float).tiny))
+            suspect |= (ratio > SEPARATION * np.median(ratio))[cell]
+        rows = np.flatnonzero(suspect)
+        near = NearestSearch(distinct)(distinct[rows], NEIGHBORS + 1)[1] if len(rows) else np.empty((0, 1), int)
+        order = np.cumsum(suspect) - 1
+        ends = np.where(suspect, order, len(rows))[near]  # the last one is all others
+        starts, size = np.repeat(np.arange(len(rows)), near.shape[1]), len(rows) + 1
+        graph = scipy.sparse.coo_array((np.ones(ends.size), (starts, ends.ravel())), (size, size))
+        owner = scipy.sparse.csgraph.connected_components(graph, directed=False)[1]
+        apart = np.setdiff1d(owner, owner[-1:])
+        groups: list[Indices] = [np.flatnonzero(np.isin(number, rows[owner[:-1] == each])) for each in apart]
+        few = [found for found in groups if len(found) < GROUP_CENTROIDS * n / m]
+        return few if 2 * GROUP_CENTROIDS * len(few) <= m else []
 
     @property
     def size(self) -> int:
@@ -201,6 +260,10 @@ class NearestSearch:
         self.tree = KDTree(own) if points.shape[1] <= TREE_COLUMNS else None
         self.points, self.squares = own, np.square(own).sum(axis=1)
 
+    def apart(self, k: int) -> Array:
+        """Return the distances (m,) of each point from its k-th neighbor."""
+        return self(self.points * self.unit + self.center, k + 1)[0][:, -1]
+
     def __call__(self, x: Array, k: int) -> tuple[Array, NDArray[np.integer[Any]]]:
         """Return the distances (c, k) of rows x (c, d) from their k nearest points, ascending, and their indices."""
         x = (x - self.center) / self.unit
@@ -297,7 +360,9 @@ class NearestCentroids(Written, Parameterised, BasisRecipe):
         Number of independent sets, whose average is smoother than one. "auto": about 1000 functions together, from at
         most 20 sets.
     max_components : int, optional
-        The number of centroids is halved, up to three times, while their graph has more connected components.
+        Number of clusters. The number of centroids is halved, up to three times, while their graph has more connected
+        components. Isolated groups of at least 11 rows have five centroids if only this opens a gap in the eigenvalues
+        after this number.
 
     See Also
     --------
@@ -344,31 +409,32 @@ class NearestCentroids(Written, Parameterised, BasisRecipe):
 
     def placed(self, points: Array, rng: np.random.Generator) -> CentroidBasis:
         """Return the basis for a pilot of rows (n, d)."""
-        distinct = without_copies(points)
+        distinct = distinct_rows(points)[0]
         rows = np.clip(PER_DIMENSION * local_dimension(distinct, rng), FEWEST_ROWS, MOST_ROWS)
         most, least = max(1, min(self.n_centroids, int(len(distinct) / rows))), 1
         if self.max_components is not None:
             least = min(len(distinct), 2 * self.max_components + 2)
         for level in LEVELS:
             m = max(most // level, least)
-            centroids = np.stack([kmeans(points, distinct, m, rng) for _ in range(self.sets_of(m))])
-            basis = CentroidBasis(centroids, self.n_nearest)
-            a, radii = basis.neighbors(points)
-            positive = radii[radii > 0]
-            basis = replace(
-                basis, radius=float(np.median(positive)) if len(positive) else 0.0, reach=float(radii.max())
-            )
-            if self.max_components is None or m == least:
+            shape = m, self.sets_of(m), self.n_nearest
+            basis = CentroidBasis.placed(points, *shape, rng)
+            if self.max_components is None:
                 break
-            gram = jumps(a, basis.row_weights(radii)).toarray()
-            if leaks(gram, self.max_components):
+            values = basis.walk_values(points, self.max_components)
+            if level == 1 and not has_gap(values) and (groups := basis.small_groups(points)):
+                other = CentroidBasis.placed(points, *shape, rng, *groups)
+                if has_gap(others := other.walk_values(points, self.max_components)) and others[-1] > CLOSED:
+                    return other
+            if m == least or values[-1] > CLOSED:
                 break
         return basis
 
 
-def without_copies(points: Array) -> Array:
-    """Return the distinct rows in their order."""
-    return np.asarray(points[np.sort(np.unique(points, axis=0, return_index=True)[1])])
+def distinct_rows(points: Array) -> tuple[Array, Indices]:
+    """Return the distinct rows in their order, and the index of each row in them."""
+    _, first, number = np.unique(points, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return np.asarray(points[first[order]]), np.argsort(order)[number.ravel()]
 
 
 def local_dimension(distinct: Array, rng: np.random.Generator) -> float:
@@ -409,7 +475,7 @@ def kmeans(points: Array, distinct: Array, m: int, rng: np.random.Generator) -> 
     """
     few = ROWS_OF_CENTROID * m
     some = points if len(points) <= few else points[np.sort(spread_rows(points, few, rng))]
-    starts = distinct if len(some) == len(points) else without_copies(some)
+    starts = distinct if len(some) == len(points) else distinct_rows(some)[0]
     starts = starts if len(starts) >= m else distinct
     centroids = starts[spread_rows(starts, m, rng)]
     for _ in range(LLOYD_STEPS):

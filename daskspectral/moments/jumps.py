@@ -16,11 +16,10 @@ from daskspectral.moments.intervals import jackknife_errors, jackknife_factor
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import checked_means
 from daskspectral.moments.solution import System
-from daskspectral.solve.jumps import jump_span
+from daskspectral.solve.jumps import gap_ratio, jump_span
 from daskspectral.solve.pencil import ritz_size
 
 Array = NDArray[np.floating[Any]]
-GAP = 3e-4  # eigenvalues below this are compared as 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,8 +69,7 @@ def gap_ratios(moments: Moments, coefficients: Array) -> tuple[Array, Array]:
         return np.stack([np.sum(coefficients * (matrix @ coefficients), axis=0), matrix.sum(axis=1) @ coefficients**2])
 
     def ratios(sums: Array) -> Array:
-        found = 1 - np.sqrt(np.clip(sums[0] / sums[1], 0, 1)) + GAP
-        return np.asarray(found[1:-1] / found[2:])
+        return gap_ratio(1 - np.sqrt(np.clip(sums[0] / sums[1], 0, 1)))[1:]
 
     whole, folds = parts(moments.arrays[JUMPS]), moments.folds
     found = ratios(whole)

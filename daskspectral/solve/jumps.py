@@ -14,6 +14,8 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 Array = NDArray[np.floating[Any]]
+CLEAR = 0.4  # a gap is clear if an eigenvalue is below this fraction of the next one
+GAP = 3e-4  # eigenvalues below this are compared as 0
 CLOSED = 1e-5  # 1 - s below which the walk does not leave a component
 LEAST = 1e-6  # s² below which functions are rounding
 
@@ -44,7 +46,17 @@ def jump_span(gram: Array, size: int) -> Array:
     return np.column_stack([np.full(len(gram), 1 / np.sqrt(total)), functions])
 
 
-def leaks(gram: Array, most: int) -> bool:
-    """Return whether the graph of centroids has at most `most` connected components."""
-    values = walk(gram, most)[0]
-    return bool(len(values) < most or 1 - np.sqrt(max(values[-1], 0.0)) > CLOSED)
+def walk_values(gram: Array, most: int) -> Array:
+    """Return the `most` smallest eigenvalues 1 - s, without that of the constant, ascending; missing ones are 1."""
+    found = 1 - np.sqrt(np.maximum(walk(gram, most)[0], 0.0))
+    return np.concatenate([found, np.ones(most - len(found))])
+
+
+def gap_ratio(values: Array) -> Array:
+    """Return the ratios (λ_k + e) / (λ_(k + 1) + e), e = 3e-4, of ascending eigenvalues."""
+    return np.asarray((values[:-1] + GAP) / (values[1:] + GAP))
+
+
+def has_gap(values: Array) -> bool:
+    """Return whether there is a clear gap before the last of ascending eigenvalues."""
+    return len(values) < 2 or bool(gap_ratio(values[-2:])[0] < CLEAR)

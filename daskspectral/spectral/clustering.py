@@ -13,7 +13,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from daskspectral.basis import CentroidBasis, NearestCentroids
-from daskspectral.basis.centroids import PILOT
+from daskspectral.basis.centroids import PILOT, NearestSearch
 from daskspectral.data.containers import is_lazy
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source
@@ -28,32 +28,33 @@ from daskspectral.passes.apply import Guessed, Result, RowFunction
 from daskspectral.passes.folds import FoldRequest
 from daskspectral.passes.sums import Discretisation
 from daskspectral.registry import Registered
+from daskspectral.solve.jumps import CLEAR
 from daskspectral.spectral.estimator import SpectralEstimator
 from daskspectral.validation import check_integer, check_option, is_word
 
 Array = NDArray[np.floating[Any]]
 Labels = NDArray[np.int64]
 MOST_CLUSTERS = 15  # maximum for n_clusters="auto"
-CLEAR = 0.4  # a gap is clear if an eigenvalue is below this fraction of the next one
 LEAST_CENTROIDS = 4  # of a cluster, per set of centroids
-STARTS = 10  # of k-means
+STARTS, STARTING_ROWS = 10, 5000  # of k-means; most rows for k-means of columns
 UNKNOWN = -1
-METHODS = ("kmeans", "raw", "cluster_qr")
+METHODS = ("kmeans", "raw", "cluster_qr", "columns")
 
 
 @dataclass(frozen=True, eq=False)
 class Partition(Registered):
-    """Partition of the rows as a function of the leading eigenfunctions of the walk.
+    """Partition of the rows as a function of the leading eigenfunctions of the walk, or of the columns.
 
     Parameters
     ----------
-    method : {"kmeans", "raw", "cluster_qr"}
+    method : {"kmeans", "raw", "cluster_qr", "columns"}
         "kmeans": the nearest of the `centers` to functions scaled to length 1; "raw": the same without scaling;
-        "cluster_qr": the largest entry of the functions times a rotation, whose columns are the `centers`.
+        "cluster_qr": the largest entry of the functions times a rotation, whose columns are the `centers`; "columns":
+        the nearest of the `centers` to the row.
     coefficients : ndarray of shape (p, k)
         Eigenfunctions in the basis.
     centers : ndarray of shape (n_clusters, k)
-        Centers, or columns of the rotation.
+        Centers, or columns of the rotation; of shape (n_clusters, d) for "columns".
     """
 
     method: str
@@ -61,19 +62,27 @@ class Partition(Registered):
     centers: Array
 
     @classmethod
-    def fitted(cls, method: str, functions: Array, coefficients: Array, count: int, seed: int) -> Partition:
-        """Return the partition into `count` clusters of rows with these function values (m, k)."""
+    def fitted(cls, method: str, points: Array, weights: Any, coefficients: Array, count: int, seed: int) -> Partition:
+        """Return the partition into `count` clusters of rows (m, d) with these weights (m, p) of centroids."""
+        functions = weights @ coefficients
         if method == "cluster_qr":  # Damle, Minden and Ying 2019
             pivots = scipy.linalg.qr(functions.T, pivoting=True, mode="r")[1][:count]
             u, _, vt = np.linalg.svd(functions[pivots].T, full_matrices=False)
             return cls(method, coefficients, (u @ vt).T)
+        features = scaled(functions, method)
+        if method == "columns":
+            features = points[:: -(-len(points) // STARTING_ROWS)] - points[0]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct function values than clusters
-            found = KMeans(count, n_init=STARTS, random_state=seed).fit(scaled(functions, method))
-        return cls(method, coefficients, found.cluster_centers_)
+            found = KMeans(count, n_init=STARTS, random_state=seed).fit(features)
+        centers = found.cluster_centers_ + (points[0] if method == "columns" else 0.0)
+        return cls(method, coefficients, centers)
 
-    def labels(self, functions: Array) -> Labels:
-        """Return the cluster of each row from its function values (c, k), shape (c,)."""
+    def labels(self, x: Array, weights: Any) -> Labels:
+        """Return the cluster of each row x (c, d) with these weights (c, p) of centroids, shape (c,)."""
+        if self.method == "columns":
+            return np.asarray(NearestSearch(self.centers)(x, 1)[1][:, 0], dtype=np.int64)
+        functions = weights @ self.coefficients
         if self.method == "cluster_qr":
             return np.asarray(np.abs(functions @ self.centers.T).argmax(axis=1))
         table = np.square(self.centers).sum(axis=1) - 2 * scaled(functions, self.method) @ self.centers.T
@@ -106,7 +115,7 @@ class ClusterLabels(RowFunction):
 
     def block(self, x: Array, out: Array) -> Guessed:
         weights, radii = self.basis.neighbors(x)
-        out[:, 0] = self.partition.labels(weights @ self.partition.coefficients)
+        out[:, 0] = self.partition.labels(x, weights)
         return self.basis.is_far(radii), None
 
     def doubt(self, found: Any, count: int) -> str:
@@ -127,10 +136,11 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
     n_clusters : int or "auto", default=8
         Number of clusters. "auto" selects the largest number, up to 15, with a clear gap after its eigenvalues.
     n_centroids : int, default=500
-        Number of centroids per set. A cluster requires four: more centroids resolve smaller clusters.
-    assign_labels : {"best", "kmeans", "raw", "cluster_qr"}, default="best"
-        Assignment of labels: k-means of functions scaled to length 1, k-means of unscaled functions, or a pivoted
-        QR factorization; "best" is the one of smallest normalized cut.
+        Number of centroids per set. A cluster requires four: more centroids resolve smaller clusters. The default
+        resolves clusters of 1 % of the rows, and isolated ones of at least 11 of 20 000 rows.
+    assign_labels : {"best", "kmeans", "raw", "cluster_qr", "columns"}, default="best"
+        Assignment of labels: k-means of functions scaled to length 1, k-means of unscaled functions, a pivoted QR
+        factorization, or k-means of the columns, without functions; "best" is the one of smallest normalized cut.
     random_state : int, Generator or None, default=None
         Seed of the centroids and of k-means.
 
@@ -144,7 +154,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         Fractions of the rows, from up to 20 000 of them.
     cut_ : float
         Normalized cut, between 0 and n_clusters_: the sum over clusters of the probability to leave the cluster in
-        one step.
+        one step of a walk over other random centroids, to which no function was fitted.
     eigenvalues_, eigenvalue_errors_ : ndarray of shape (n_clusters_ + 1,) and (n_clusters_ + 1, 2)
         Eigenvalues of the walk, near 0 for clusters, and the ends of their 95 % intervals for fixed centroids; from
         20 000 rows on, the random choice of centroids matters more. 16 values if n_clusters is "auto".
@@ -352,15 +362,15 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         distinct = len(np.unique(points, axis=0))
         if distinct < count and not self._automatic:
             raise ValueError(f"n_clusters={count} must be at most the number of distinct rows, {distinct}.")
-        weights, radii = basis.neighbors(points)
-        coefficients, rows = self.coefficients_[:, :count], basis.row_weights(radii)
-        functions, seed = weights @ coefficients, int(rng.integers(2**31))
+        seed, weights = int(rng.integers(2**31)), basis.neighbors(points)[0]
         methods = METHODS if self.assign_labels == "best" else (self.assign_labels,)
-        found = []
+        others = basis.redrawn(points, np.random.default_rng(seed))  # functions are fitted to the first ones
+        their_weights, radii = others.neighbors(points)
+        coefficients, rows, found = self.coefficients_[:, :count], others.row_weights(radii), []
         for method in methods:
-            partition = Partition.fitted(method, functions, coefficients, count, seed)
-            labels = partition.labels(functions)
-            found.append((normalized_cut(weights, rows, labels, count), partition, labels))
+            partition = Partition.fitted(method, points, weights, coefficients, count, seed)
+            labels = partition.labels(points, weights)
+            found.append((normalized_cut(their_weights, rows, labels, count), partition, labels))
         self.cut_, partition, labels = min(found, key=lambda each: each[0])
         sizes = np.bincount(labels, minlength=count)
         order = np.argsort(-sizes, kind="stable")
@@ -386,7 +396,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         basis = self.basis_
         sets, m, d = basis.centroids.shape
         places, _ = basis.neighbors(basis.centroids.reshape(-1, d))
-        owners = self.partition_.labels(places @ self.partition_.coefficients)
+        owners = self.partition_.labels(basis.centroids.reshape(-1, d), places)
         few = np.bincount(owners, minlength=self.n_clusters_) < LEAST_CENTROIDS * sets
         small = np.flatnonzero(few & (self.cluster_shares_ < LEAST_CENTROIDS / m))
         if len(small) and m == self.n_centroids:

@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import daskspectral as dsp
+from daskspectral.basis import NearestCentroids
 from daskspectral.moments.jumps import gap_ratios
 from daskspectral.spectral.clustering import normalized_cut
 
@@ -44,9 +45,10 @@ def rings(n: int) -> tuple[Any, Any]:
 )
 def test_clusters_of_any_shape_are_found(x: Any, y: Any) -> None:
     count = int(y.max()) + 1
-    for method in ("best", "kmeans", "raw", "cluster_qr"):
+    for method in ("best", "kmeans", "raw", "cluster_qr", "columns"):
         model = fitted(x, count, assign_labels=method)
-        assert adjusted_rand_score(y, model.labels_) > 0.98, method
+        assert (adjusted_rand_score(y, model.labels_) > 0.98) == (method != "columns" or x is BLOBS), method
+        np.testing.assert_array_equal(model.predict(x[::-1]), model.labels_[::-1])
     model = fitted(x, count)
     assert (np.diff(np.bincount(model.labels_)) <= 0).all()
     np.testing.assert_allclose(model.cluster_shares_, np.bincount(model.labels_) / len(x))
@@ -62,6 +64,40 @@ def test_clusters_of_few_rows_are_found(seed: int) -> None:
     uneven: dict[str, Any] = {"centers": [[0, 0], [6, 0], [0, 6]], "cluster_std": [1.5, 0.5, 0.3]}
     x, y = datasets.make_blobs([1000, 100, 20], random_state=seed, **uneven)
     assert adjusted_rand_score(y, dsp.SpectralClustering(3, random_state=seed).fit_predict(x)) > 0.95
+
+
+RARE: dict[str, Any] = {"centers": [[0, 0], [8, 0], [4, 6]], "cluster_std": [1.0, 1.0, 0.3]}
+
+
+@pytest.mark.parametrize(("decimals", "seed"), [(9, 0), (9, 2), (1, 1)])
+def test_a_cluster_of_few_rows_beyond_a_gap_is_found(decimals: int, seed: int) -> None:
+    x, y = datasets.make_blobs([3000, 3000, 25], random_state=seed, **RARE)  # three for each centroid
+    x = x.round(decimals)
+    assert adjusted_rand_score(y, dsp.SpectralClustering(3, random_state=seed).fit_predict(x)) > 0.98
+    assert [rows.tolist() for rows in NearestCentroids().placed(x, np.random.default_rng(seed)).small_groups(x)] in (
+        [],
+        [np.flatnonzero(y == 2).tolist()],
+    )
+
+
+def test_outliers_near_each_other_are_no_cluster_if_there_is_another() -> None:
+    rng = np.random.default_rng(0)
+    x, y = datasets.make_blobs([2000, 2000], centers=[[0, 0], [4.5, 0]], cluster_std=1.0, random_state=0)
+    outliers = np.array([2.0, 9.0]) + 0.2 * rng.normal(size=(14, 2))
+    labels = dsp.SpectralClustering(2, random_state=0).fit_predict(np.vstack([x, outliers]))
+    assert adjusted_rand_score(y, labels[: len(y)]) > 0.9
+
+
+def test_columns_of_noise_cost_no_more_than_k_means() -> None:
+    rng = np.random.default_rng(3)
+    x, y = datasets.make_blobs(1000, centers=4, n_features=4, cluster_std=2.0, random_state=3)
+    x = StandardScaler().fit_transform(np.hstack([x, rng.normal(size=(1000, 28))]))
+    model = fitted(x, 4)
+    assert model.partition_.method == "columns"
+    assert adjusted_rand_score(y, model.labels_) > 0.9  # with the functions 0.67
+    moved = fitted(x + 1e6, 4)
+    assert adjusted_rand_score(moved.labels_, model.labels_) > 0.99
+    np.testing.assert_array_equal(moved.predict(x + 1e6), moved.labels_)
 
 
 @pytest.mark.slow
