@@ -57,7 +57,7 @@ DIFFUSION = Parameters(
     "embedding.diffusion:DiffusionMap", "n_components=components method time alpha=density", when="diffusion"
 )
 LEARNED = Parameters(
-    "embedding.kernelised:KernelEmbedding", "kernel regularization tolerance max_passes", when="kernel"
+    "embedding.kernelized:KernelEmbedding", "kernel regularization tolerance max_passes", when="kernel"
 )
 
 MAPS = {

@@ -1,4 +1,4 @@
-"""Ascent on an objective whose every evaluation is a pass over the data: the power method, and a faster one."""
+"""Maximization of an objective with one pass over the data per evaluation: power method and L-BFGS."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from daskspectral.embedding.certificate import Certificate
 
 Array = NDArray[np.floating[Any]]
 
-MEMORY = 20  # differences that the quasi-Newton method keeps
-ROUNDING = 1e-13  # of an objective, relative
-HALVINGS = 2  # shorter steps that are tried before the power step
+MEMORY = 20  # number of differences of the quasi-Newton method
+ROUNDING = 1e-13  # relative rounding error of an objective
+HALVINGS = 2  # shorter steps before the power step
 
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """The result of one pass at a point: the objective, its gradient there, and where the power method goes next.
+    """Result of one pass at a point: the objective, its gradient, and the next point of the power method.
 
-    `residual` is the gradient's norm relative to the point's, in the units in which the power step is half the
-    gradient; `moment` (r, r) is Eᵀ E there.
+    `residual` is the gradient's norm relative to the point's, in units in which the power step is half the gradient;
+    `moment` (r, r) is Eᵀ E at the point.
     """
 
     point: Array
@@ -37,31 +37,31 @@ class Iterate:
 
 
 class AscentProblem(ABC):
-    """max Tr(Abar B) over B = E Eᵀ with diag(B) = d (SDP, Fanuel et al. 2022), in coordinates (m, r) for E (n, r).
+    """Problem max Tr(Abar B) over B = E Eᵀ with diag(B) = d (SDP, Fanuel et al. 2022).
 
-    Rotating the columns of the coordinates rotates the columns of E.
+    The coordinates of E (n, r) are (m, r). Rotating the columns of the coordinates rotates the columns of E.
     """
 
     @abstractmethod
     def evaluate(self, point: Array) -> Iterate:
-        """One pass over the data."""
+        """Evaluate the objective and its gradient in one pass over the data."""
 
     @abstractmethod
     def certify(self, point: Array, tolerance: float) -> Certificate:
-        """Whether the solution at a point is optimal, to a relative duality gap."""
+        """Return whether the solution at a point is optimal, up to a relative duality gap."""
 
     @abstractmethod
     def widened(self, point: Array, direction: Array) -> Array:
-        """The coordinates with one more, small column along the direction of a certificate."""
+        """Return the coordinates with an additional small column along the direction of a certificate."""
 
     @property
     @abstractmethod
     def spent(self) -> bool:
-        """Whether Abar is zero to rounding, so that there is nothing to solve."""
+        """True if Abar is zero up to rounding, so that no columns are left."""
 
     @abstractmethod
     def deflated(self, point: Array) -> AscentProblem:
-        """The problem of the next columns, in which Abar no longer sees E: Abar - Abar E (E^T Abar E)^+ E^T Abar."""
+        """Return the problem of the next columns, with Abar - Abar E (E^T Abar E)^+ E^T Abar for Abar."""
 
 
 def accelerated(
@@ -73,15 +73,15 @@ def accelerated(
     warm_up: int = 2,
     stop: Callable[[Iterate], bool] | None = None,
 ) -> tuple[Iterate, list[float]]:
-    """Limited-memory BFGS with the power step as its safeguard; the objective never falls.
+    """Maximize by limited-memory BFGS, safeguarded by the power step; the objective never decreases.
 
-    Return where the ascent ended, and the objective after each of its passes.
+    Returns the last iterate, and the objective after each pass.
 
-    A step is taken where the objective rises enough, or, once rises are no more than rounding, where the slope along
-    it shrinks (approximate Wolfe conditions, Hager and Zhang 2005), so that the end is as exact as the passes are. A
-    step that fails three times gives way to a power step; the first `warm_up` steps are power steps too, and where all
-    are this is the projected power method (Algorithm 1, Fanuel et al. 2022). Ends at `residual`, after `max_passes`,
-    where `stop` says so, or where neither step gains anything.
+    A step is accepted if the objective increases enough, or, if increases are below rounding, if the slope along it
+    decreases (approximate Wolfe conditions, Hager and Zhang 2005), so that the result is as exact as the passes. After
+    three rejections a power step replaces it; the first `warm_up` steps are power steps too, and with power steps only
+    this is the projected power method (Algorithm 1, Fanuel et al. 2022). The iteration ends at `residual`, after
+    `max_passes`, if `stop` returns True, or if no step improves.
     """
     objectives: list[float] = []
 
@@ -120,7 +120,7 @@ def accelerated(
 def _quasi_newton(
     evaluate: Callable[[Array], Iterate], now: Iterate, pairs: deque[tuple[Array, Array]], left: int
 ) -> Iterate | None:
-    """One step of the two-loop recursion; None where it gains nothing."""
+    """Return the iterate after one step of the two-loop recursion, or None if it does not improve."""
     direction = _two_loop(now.gradient, pairs)
     slope = float(np.vdot(now.gradient, direction))
     if not slope > 0:
@@ -140,7 +140,7 @@ def _quasi_newton(
 
 
 def _two_loop(gradient: Array, pairs: deque[tuple[Array, Array]]) -> Array:
-    """The inverse Hessian times the gradient (Nocedal 1980), for a maximum."""
+    """Return the inverse Hessian times the gradient (Nocedal 1980), for a maximum."""
     q = gradient.copy()
     weights = []
     for change, bend in reversed(pairs):

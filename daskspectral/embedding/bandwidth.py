@@ -1,11 +1,11 @@
-"""The bandwidth of an embedding, exp(-r^2 / bandwidth^2), chosen from a sample of the rows.
+"""Bandwidth of an embedding's kernel exp(-r^2 / bandwidth^2), chosen on a sample of the rows.
 
     bandwidth=   chosen on 1000 rows drawn uniformly
-    "auto"       where the kernel just joins the rows: the tenth eigenvalue of the normalised kernel has fallen to 0.9
+    "auto"       the tenth eigenvalue of the normalized kernel is 0.9: its graph is just connected
     "median"     the median distance of two rows
-    a number     in the units of X, or of its standardised columns
+    a number     in the units of X, or of its standardized columns
 
-The "auto" of `DiffusionMap` is `neighbor_bandwidth`. No choice sees labels.
+The "auto" of `DiffusionMap` is `neighbor_bandwidth`. No choice depends on labels.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from daskspectral.validation import check_number
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 WORDS = ("auto", "median")
-SAMPLE = 1000  # rows that decide
-ROUNDED = 1e-12  # of the largest value of a column: a smaller spread is rounding
+SAMPLE = 1000  # sampled rows
+ROUNDED = 1e-12  # of the largest value of a column: smaller variations are rounding errors
 SCALED = "divide each column by its standard deviation"
-"""A remedy for columns of unlike units."""
+"""Remedy for columns in different units."""
 
 
 def check_bandwidth(value: Any) -> None:
@@ -44,12 +44,10 @@ def check_bandwidth(value: Any) -> None:
 
 
 def chosen_bandwidth(source: Source, bandwidth: str | float, random_state: Any) -> float:
-    """The bandwidth as a number, by the table of this module; a number stays, and nothing is read.
+    """Return the bandwidth as a number, by the table of this module; numbers are returned unchanged.
 
-    The draw, and so the number, depends on `random_state` and the rows only, not on chunks.
-
-    Raises InvalidRowError for an invalid row (on_invalid="raise"), and ValueError where no row is valid or all rows of
-    the sample are equal.
+    The sample depends on `random_state` and the rows only, not on chunks. Raises InvalidRowError for an invalid row
+    (on_invalid="raise"), and ValueError if no row is valid or all sampled rows are equal.
     """
     if bandwidth not in WORDS:
         return float(bandwidth)
@@ -64,7 +62,7 @@ def chosen_bandwidth(source: Source, bandwidth: str | float, random_state: Any) 
 
 
 def neighbor_bandwidth(source: Source, n_components: int, random_state: Any) -> float:
-    """The "auto" of `DiffusionMap`: the scale of neighbors among 2000 rows, widened while outliers come first.
+    """Return the "auto" bandwidth of `DiffusionMap`: a neighbor distance of 2000 rows, increased for outliers.
 
     Raises as `chosen_bandwidth`.
     """
@@ -75,20 +73,20 @@ def neighbor_bandwidth(source: Source, n_components: int, random_state: Any) -> 
 
 
 def _sample(source: Source, size: int, rng: np.random.Generator) -> tuple[Array, float]:
-    """Rows that are not all equal, and a unit in which squares of their distances stay in range."""
+    """Return distinct rows, and a unit in which squares of their distances are in range."""
     points = draw_rows(source, size, rng)[1]
     if not len(points):
         raise ValueError(f"no rows are left: every row is invalid. {source.remedy(1.0)}")
     if (points == points[0]).all():
         raise ValueError(
-            f"expected rows that differ, received {len(points)} that are all {points[0].tolist()}: no bandwidth can be "
-            "chosen; choose other columns or rows, or give a number"
+            f"rows must differ for a choice of the bandwidth, got {len(points)} equal to {points[0].tolist()}. Select "
+            "other columns or rows, or pass a number."
         )
     return points, float(np.abs(points - points[0]).max())
 
 
 def advise_units(source: Source, remedy: str) -> None:
-    """Warn if one bandwidth cannot serve all columns of a source, as far as 1000 of its rows tell, with a `remedy`.
+    """Warn, with a `remedy`, if one bandwidth does not suit all columns, according to 1000 rows.
 
     Raises InvalidRowError for an invalid row (on_invalid="raise").
     """

@@ -1,4 +1,4 @@
-"""The dual certificate, which proves an embedding optimal: is diag(y) - Abar psd (appendix B, Fanuel et al. 2022)?"""
+"""Dual certificate of optimality: diag(y) - Abar is psd (appendix B, Fanuel et al. 2022)."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ Array = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True)
 class Certificate(Registered):
-    """A bound on how far from the optimum a solution can be.
+    """Bound on the distance of a solution from the optimum.
 
-    `least_eigenvalue` is the least eigenvalue of diag(y) - Abar for y_i = (Abar B)_ii / d_i, or a lower bound of it.
-    Where it is negative, y - least_eigenvalue is dual feasible, and the optimum is above the objective by no more than
-    gap = max(0, -least_eigenvalue) sum d. `optimal` says whether the gap, relative to the objective, is within the
-    tolerance asked for. `products` counts the vectors that the kernel was multiplied by for the proof.
+    `least_eigenvalue` is the least eigenvalue of diag(y) - Abar for y_i = (Abar B)_ii / d_i, or a lower bound of it. If
+    it is negative, y - least_eigenvalue is dual feasible, and the optimum exceeds the objective by at most gap = max(0,
+    -least_eigenvalue) sum d. `optimal` is True if the gap, relative to the objective, is within the tolerance.
+    `products` is the number of vectors multiplied by the kernel for the certificate.
 
-    With landmarks the certificate is of the problem at the landmarks. `approximation` then estimates the error of its
-    Gram matrix E Eᵀ, relative to that of the full problem, from 1000 probe rows: how far the matrix is from that at
-    half the landmarks, shrunk as one step of the full problem moves it less.
+    With landmarks the certificate is of the problem at the landmarks. `approximation` estimates the error of its Gram
+    matrix E Eᵀ, relative to that of the full problem, from 1000 probe rows: the distance from the matrix at half the
+    landmarks, times the decrease of its change in one step of the full problem.
 
-    Of a `KernelEmbedding`, the eigenvalue is that of diag(y) - (K_bar / n² - λ K^+) in the range of K, all in the units
-    of the objective, and `error` is the largest |diag(B) - d| / d, which must be within the tolerance too.
+    For a `KernelEmbedding`, the eigenvalue is that of diag(y) - (K_bar / n² - λ K^+) in the range of K, in the units of
+    the objective, and `error` is the largest |diag(B) - d| / d, which must be within the tolerance too.
     """
 
     least_eigenvalue: float
@@ -44,14 +44,14 @@ class Certificate(Registered):
 def certificate(
     least: float, d_sum: float, objective: float, tolerance: float, direction: Array, products: int = 0
 ) -> Certificate:
-    """The certificate from a least eigenvalue; it keeps the direction of further ascent where it is not optimal."""
+    """Return the certificate of a least eigenvalue, with a direction of ascent unless it is optimal."""
     gap = max(0.0, -least) * d_sum
     optimal = bool(gap <= tolerance * abs(objective))
     return Certificate(float(least), float(gap), optimal, products, direction=None if optimal else direction)
 
 
 def certify_dense(matrix: Array, y: Array, d: Array, tolerance: float) -> Certificate:
-    """Return the certificate from Abar (n, n)."""
+    """Return the certificate for Abar (n, n)."""
     matrix = np.diag(y) - matrix
     values, vectors = scipy.linalg.eigh(symmetric_part(matrix), subset_by_index=(0, 0))
     return certificate(values[0], d.sum(), float(d @ y), tolerance, vectors[:, 0], len(y))

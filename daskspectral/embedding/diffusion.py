@@ -1,4 +1,4 @@
-"""DiffusionMap: leading eigenvectors of the normalised Gaussian kernel, the baseline of the SDP embedding."""
+"""Diffusion maps: leading eigenvectors of the normalized Gaussian kernel."""
 
 from __future__ import annotations
 
@@ -53,54 +53,67 @@ from daskspectral.validation import NOT_NEGATIVE, check_integer, check_number, c
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 LANDMARKS = 500
-EXACT_ROWS = 2000  # of which all pairs are taken, and no more
+EXACT_ROWS = 2000  # most rows for all pairs
 
 
 class DiffusionMap(Transformer):
-    """Diffusion maps (Coifman and Lafon 2006), in the form that Fanuel et al. (2022) compare the SDP embedding with.
+    """Diffusion map (Coifman and Lafon 2006), as compared with the SDP embedding by Fanuel et al. (2022).
 
     K_ij = exp(-|x_i - x_j|² / bandwidth²) is divided by powers of its degrees q = K 1,
 
         K_alpha = K / (q_i q_j)^alpha,   A = K_alpha / √(m_i m_j) with m = K_alpha 1.
 
-    The coordinates are λ^time ψ(x), with ψ the leading eigenvectors, of unit norm, of A_bar = A - v0 v0ᵀ; the
-    trivial eigenvector v0 = √(m / sum m), of eigenvalue 1, is taken off. At alpha = 0, the default, A_bar is the
-    kernel (1.2) of the SDP embedding.
+    The coordinates are λ^time ψ(x), with ψ the leading eigenvectors, of unit norm, of A_bar = A - v0 v0ᵀ, without the
+    trivial eigenvector v0 = √(m / sum m) of eigenvalue 1. For alpha = 0, the default, A_bar is the kernel (1.2) of the
+    SDP embedding.
 
     Parameters
     ----------
     bandwidth : {"auto", "median"} or number
-        In the units of X. "auto" is the median distance of a row to its 10th neighbor among up to 2000 rows, doubled
-        while a coordinate rests on fewer than 1 % of them, and widened by factors of √2 while landmarks do not cover
-        the rows. "median" is the median distance of two rows.
+        Bandwidth of the kernel, in the units of X. "auto" is the median distance of a row to its 10th neighbor among up
+        to 2000 rows, doubled while a coordinate rests on fewer than 1 % of them, and increased by factors of √2 while
+        landmarks do not cover the rows. "median" is the median distance of two rows.
     n_components : int
         Number of coordinates.
     method : {"auto", "exact", "lowrank"}
-        All pairs of points, or landmarks. All pairs cost O(n³), for at most 2000 rows; p landmarks O(n p²) in two
+        All pairs of points, or landmarks. All pairs cost O(n³), for at most 2000 rows; p landmarks cost O(n p²) in two
         passes over the data (three with alpha), for any n. "auto" is exact up to 2000 rows.
     landmarks : Landmarks, optional
-        Those of the low-rank method, of the kernel of the bandwidth; by default 500 by "cholesky", which takes fewer
-        where fewer span the kernel.
+        Landmarks of the low-rank method, with the kernel of the bandwidth; by default at most 500 by "cholesky", which
+        selects fewer if these span the kernel.
     time : number
-        Power of the eigenvalues. It is 0 for the eigenvectors themselves.
+        Power of the eigenvalues; 0 for the eigenvectors themselves.
     alpha : number
-        Power of the density that is divided out. It is 0 in the paper; 1 makes the limit independent of the density.
+        Power of the density by which the kernel is divided; 0 in the paper, 1 for a limit independent of the density.
     symmetric : bool
-        False for eigenvectors of the Markov matrix K_alpha / m_i: ψ_i / √(m_i / sum m), of unit norm for the
-        stationary distribution m / sum m.
+        False for eigenvectors of the Markov matrix K_alpha / m_i: ψ_i / √(m_i / sum m), of unit norm for the stationary
+        distribution m / sum m.
     random_state : int, Generator or None
-        Decides the landmarks, and the rows that a bandwidth is chosen on.
+        Seed of the landmarks, and of the rows for the bandwidth.
 
     Attributes
     ----------
-    embedding_ : (n, k) coordinates of the rows of the fit; each column's entry of largest magnitude is positive
-    spectrum_ : (k,) eigenvalues of A_bar, descending, all below 1
-    row_shares_ : (k,) share of the rows that each coordinate rests on, (sum ψ²)² / (n sum ψ⁴); a warning says below 1 %
-    bandwidth_ : float, the bandwidth taken
-    method_ : {"exact", "lowrank"}, the method taken
-    functions_ : the coordinates as functions of points
+    embedding_ : ndarray of shape (n, k)
+        Coordinates of the rows of the fit; the entry of largest magnitude of each column is positive.
+    spectrum_ : ndarray of shape (k,)
+        Eigenvalues of A_bar, descending, all below 1.
+    row_shares_ : ndarray of shape (k,)
+        Share of the rows that each coordinate rests on, (sum ψ²)² / (n sum ψ⁴); below 1 % a warning is raised.
+    bandwidth_ : float
+        Bandwidth.
+    method_ : {"exact", "lowrank"}
+        Method.
+    functions_ : DiffusionFunctions
+        Coordinates as functions of points.
     n_features_in_ : int
-    feature_names_in_ : (n_features_in_,), the names of the columns, if they are text
+        Number of columns.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if they are text.
+
+    See Also
+    --------
+    SDPEmbedding : Coordinates that do not localize on outliers.
+    SpectralClustering : Clusters of rows.
 
     Examples
     --------
@@ -108,7 +121,7 @@ class DiffusionMap(Transformer):
     >>> import daskspectral as dsp
     >>> x = np.concatenate([np.linspace(0, 1, 30), np.linspace(4, 5, 30)])[:, None]
     >>> maps = dsp.DiffusionMap(bandwidth=1.0, n_components=2, random_state=0).fit(x)
-    >>> bool(maps.spectrum_[0] > 0.999)  # two clusters: the first eigenvalue is almost 1
+    >>> bool(maps.spectrum_[0] > 0.999)  # two clusters: the first eigenvalue is nearly 1
     True
     >>> sides = np.sign(maps.embedding_[:, 0])
     >>> bool(np.all(sides[:30] == -sides[30:]))
@@ -148,14 +161,30 @@ class DiffusionMap(Transformer):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, progress: bool | None = None) -> Self:
-        """Find the eigenvectors, on the active dask scheduler, and the coordinates of the rows of X (n, d).
+        """Compute the eigenvectors and the coordinates of the rows of X on the active Dask scheduler.
 
-        X is any data, or `Rows` of all columns as they are; rows that are skipped are NaN in `embedding_`. Where
-        further eigenvalues are below 1e-10, there are fewer components than asked for, with a RankWarning.
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Rows or path
+            Data, or `Rows` with all columns; skipped rows are NaN in `embedding_`.
+        y : object
+            Ignored.
+        progress : bool, optional
+            Show a progress bar; None shows it on a terminal only.
 
-        Raises ValueError or TypeError for input that cannot work, ValueError where landmarks do not cover the points
-        or the kernel has a single direction, MemoryError where a task would not fit, OSError for data that are damaged
-        or change meanwhile.
+        Returns
+        -------
+        DiffusionMap
+            The fitted estimator; with fewer components and a RankWarning if other eigenvalues are below 1e-10.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the input is invalid, landmarks do not cover the points, or the kernel has rank one.
+        MemoryError
+            If a task would exceed the memory.
+        OSError
+            If the data are damaged or change during the fit.
         """
         with open_table(self, X, RunContext(progress), fits=True, y=y) as table:
             self._check_parameters()
@@ -166,15 +195,14 @@ class DiffusionMap(Transformer):
 
     def _fit_source(self, source: Source) -> None:
         if source.n <= self.n_components:
-            raise ValueError(
-                f"X has {source.n} rows, and n_components={self.n_components} needs one more than that: the first "
-                "eigenvector is trivial; lower n_components"
-            )
+            raise ValueError(f"n_components must be less than the number of rows, {source.n}, got {self.n_components}.")
         method = self.method
         if method == "auto":
             method = "exact" if source.n <= EXACT_ROWS else "lowrank"
         if method == "exact" and source.n > EXACT_ROWS:
-            raise ValueError(f"method='exact' is for at most {EXACT_ROWS} rows, got {source.n}; use method='lowrank'")
+            raise ValueError(
+                f"method='exact' requires at most {EXACT_ROWS} rows, got {source.n}. Use method='lowrank'."
+            )
         if method == "lowrank":
             self._check_landmarks(source)
         solve = partial(self._solved, exact=method == "exact")
@@ -191,7 +219,7 @@ class DiffusionMap(Transformer):
                 if self.bandwidth != "auto":
                     raise
                 self.bandwidth_ *= math.sqrt(2)
-                logger.info("the landmarks do not cover the points; bandwidth widened to %.6g", self.bandwidth_)
+                logger.info("the landmarks do not cover the points; bandwidth increased to %.6g", self.bandwidth_)
         self._check_components(values)
         skips = source.on_invalid == "skip"
         run = _run(replace(source, on_invalid="keep") if skips else source, functions, "embedding")
@@ -209,23 +237,33 @@ class DiffusionMap(Transformer):
         if len(few := np.flatnonzero(rest_on_few(self.row_shares_, n))):
             rows = max(1, round(n * self.row_shares_[few[0]]))
             warn_user(
-                f"coordinate {few[0]} rests on {rows} of {n} rows, outliers or a "
-                "group that small: leave them out, widen the bandwidth, or take SpectralClustering",
+                f"coordinate {few[0]} rests on {rows} of {n} rows, outliers or a small group: "
+                "exclude them, increase the bandwidth, or use SpectralClustering",
                 ReliabilityWarning,
                 Rank.DATA,
             )
 
     def _of_fit(self, X: Any, **options: Any) -> Any:
-        """`embedding_` for numpy, other containers in their own kind."""
+        """Return `embedding_` for numpy arrays; other containers are transformed."""
         data = Rows.of(X).data
         if isinstance(data, (np.ndarray, list, tuple)) or is_frame(data):
             return self.embedding_
         return self.transform(X, **options)
 
     def transform(self, X: Any, **options: Any) -> Any:
-        """The coordinates at the rows of X, (n, k) float64, by Nystrom's formula: `embedding_` at rows of the fit.
+        """Return the coordinates at the rows of X by Nystrom's formula; `embedding_` at rows of the fit.
 
-        Containers, `out`, `extrapolate` and the other options are as in `SpectralDecomposition.transform`.
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Rows or path
+            Rows with the columns of the fit.
+        **options
+            `out`, `extrapolate` and others, as in `SpectralDecomposition.transform`.
+
+        Returns
+        -------
+        array of shape (n, k)
+            Coordinates in float64, in the container of X.
         """
         check_is_fitted(self)
         own = self.functions_
@@ -233,18 +271,20 @@ class DiffusionMap(Transformer):
         return self._framed(function, X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options)
 
     def _solved(self, source: Source, kernel: Gaussian, *, exact: bool) -> tuple[Array, DiffusionFunctions]:
-        """The eigenvalues and functions at landmarks, which are all points of an `exact` map."""
+        """Return the eigenvalues and functions at landmarks, which are all points for an `exact` map."""
         if exact:
             points = points_in_memory(source)[0]
             if len(points) <= self.n_components:
-                raise ValueError(f"n_components={self.n_components} needs more than the {len(points)} valid rows of X")
+                raise ValueError(
+                    f"n_components must be less than the number of valid rows, {len(points)}, got {self.n_components}."
+                )
             gram = kernel.values(points, points)
             check_masses(self.bandwidth_, gram.sum(axis=1))
             return exact_map(
                 kernel, points, gram, self.n_components, alpha=self.alpha, time=self.time, symmetric=self.symmetric
             )
         wanted = self._wanted_landmarks(kernel)
-        at_most = wanted.method == "cholesky"  # fewer span the kernel
+        at_most = wanted.method == "cholesky"  # fewer may span the kernel
         rng = np.random.default_rng(self.random_state)
         points = wanted.build(FitSample(source, at_most=at_most), rng).landmarks
         functions = landmark_features(kernel, points, self.alpha)
@@ -254,8 +294,8 @@ class DiffusionMap(Transformer):
             if uncovered := int(total.sums["uncovered"][0]):
                 raise UncoveredError(
                     f"{uncovered} of {total.count} points are not covered by the {len(points)} landmarks, which "
-                    "reproduce less than a tenth of their kernel: add landmarks, choose them by 'cholesky' or "
-                    f"'kmeans++', or widen the bandwidth {self.bandwidth_:g}"
+                    "reproduce less than a tenth of their kernel. Add landmarks, choose them by 'cholesky' or "
+                    f"'kmeans++', or increase the bandwidth {self.bandwidth_:g}."
                 )
             if step != "gram":
                 functions = with_sums(functions, total.sums)
@@ -264,13 +304,13 @@ class DiffusionMap(Transformer):
     def _check_components(self, values: Array) -> None:
         if not len(values):
             raise ValueError(
-                f"except for the trivial one, every eigenvalue is below {LEAST_EIGENVALUE:g}: at bandwidth "
-                f"{self.bandwidth_:g} the kernel sees a single point, or all points are equal; narrow the bandwidth"
+                f"every nontrivial eigenvalue is below {LEAST_EIGENVALUE:g}: at bandwidth {self.bandwidth_:g} the "
+                "kernel does not distinguish points, or all points are equal. Decrease the bandwidth."
             )
         if len(values) < self.n_components:
             warn_user(
                 f"only {len(values)} of {self.n_components} components: eigenvalues below {LEAST_EIGENVALUE:g} are "
-                "rounding. Lower n_components, narrow the bandwidth or add landmarks.",
+                "rounding errors. Lower n_components, decrease the bandwidth or add landmarks.",
                 RankWarning,
             )
 
@@ -288,13 +328,13 @@ class DiffusionMap(Transformer):
         return of_kernel(self.landmarks, kernel, count=LANDMARKS)
 
     def _check_landmarks(self, source: Source) -> None:
-        """What metadata can tell before any task is sent."""
+        """Raise errors that follow from metadata, before any task is submitted."""
         wanted = self._wanted_landmarks(Gaussian(1.0))
         p = int(wanted.n_landmarks) if wanted.points is None else len(FitSample(source).given(wanted.points))
         check_memory(predict_memory(p, source.dimension, 2048, threads=local_threads(), live=8))
 
     def _summary_parts(self) -> dict[str, Any]:
-        """The parts of a `Summary`."""
+        """Return the parts of a `Summary`."""
         facts = {
             **kernel_matrix(self, len(self.functions_.points)),
             "variables": self.n_features_in_,
@@ -312,7 +352,7 @@ class DiffusionMap(Transformer):
 
 
 def _run(source: Source, functions: DiffusionFunctions, description: str) -> Run:
-    """A run over a source that evaluates the features of a diffusion map, in tasks of even work."""
+    """Return a run that evaluates the features of a diffusion map, in tasks of equal work."""
     p, q = len(functions.points), len(functions.first)
     flops = 2.0 * p * (source.dimension + 25) + 2.0 * q * (p + q)
     return Run(source, plan_rows(source, flops), None, description)

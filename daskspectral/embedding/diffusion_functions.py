@@ -1,13 +1,13 @@
-"""Diffusion maps: leading eigenvectors of a normalised Gaussian kernel on landmarks, all points or some.
+"""Diffusion maps as functions: leading eigenvectors of a normalized Gaussian kernel at landmarks.
 
 The kernel matrix K (n, n) is divided by powers of its degrees q = K 1, K_alpha = K / (q_i q_j)^alpha, then by the
-degrees m = K_alpha 1 of the result: A = K_alpha / √(m_i m_j), conjugate to the Markov matrix K_alpha / m_i (Coifman
-and Lafon 2006). Its eigenvector v0 = √(m / sum m), of eigenvalue 1, is removed: A_bar = A - v0 v0ᵀ, which at
-alpha = 0 is equation (1.2) of Fanuel et al. 2022.
+degrees m = K_alpha 1 of the result: A = K_alpha / √(m_i m_j), conjugate to the Markov matrix K_alpha / m_i (Coifman and
+Lafon 2006). Its eigenvector v0 = √(m / sum m), of eigenvalue 1, is removed: A_bar = A - v0 v0ᵀ, which for alpha = 0 is
+equation (1.2) of Fanuel et al. 2022.
 
-Everything is a function of features ψ(x) = Wᵀ k(Y, x) for landmarks Y, where W Wᵀ is the pseudo-inverse of K_YY and K
-is replaced by ψᵀ ψ; of an exact map, whose landmarks are all points, the features are k(Y, x) themselves. The bandwidth
-follows from distances of neighbors, or from the spectrum that it gives some points: how well it joins them.
+All are functions of features ψ(x) = Wᵀ k(Y, x) for landmarks Y, where W Wᵀ is the pseudo-inverse of K_YY and K is
+replaced by ψᵀ ψ; the features of an exact map, whose landmarks are all points, are k(Y, x). The bandwidth is chosen
+from neighbor distances, or from the spectrum at some points, which measures the connectivity of their graph.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from daskspectral.solve.whitening import eigh, symmetric_part, whiten
 
 Array = NDArray[np.floating[Any]]
 
-COVERED = 0.1  # the least share of k(x, x) = 1, and of a degree, that landmarks must reproduce at the points of a fit
-LEAST_EIGENVALUE = 1e-10  # below it, beside the eigenvalue 1, an eigenvector is rounding
-_DIGITS = 1e-6  # a degree below this share of the norms whose product it is has lost its digits
-NEIGHBORS = 10  # whose distance is the scale
-MODES = 10  # nontrivial modes, the last of which decides
-JOINED = 0.9  # its eigenvalue: a walk leaves a group with a probability of a tenth a step
-FEW = 0.01  # of the rows: a coordinate that rests on fewer is one of outliers
+COVERED = 0.1  # share of k(x, x) = 1, and of a degree, that landmarks must reproduce at the points of a fit
+LEAST_EIGENVALUE = 1e-10  # below it, relative to the eigenvalue 1, an eigenvector is rounding error
+_DIGITS = 1e-6  # a degree below this share of the product of norms has lost its digits
+NEIGHBORS = 10  # neighbor whose distance is the scale
+MODES = 10  # number of the nontrivial mode
+JOINED = 0.9  # its eigenvalue: a walk leaves a group with probability 0.1 per step
+FEW = 0.01  # of the rows: a coordinate that rests on fewer is of outliers
 _ROWS = 3  # or on fewer than these, of 30 or more
-_HALVINGS = 6  # of an octave: to 1 %
+_HALVINGS = 6  # of an octave: 1 %
 _BLOCK_ENTRIES = 1 << 21
 
 
 def point_blocks(x: Array, count: int) -> Iterator[tuple[slice, Array, NDArray[np.bool_]]]:
-    """Blocks of points (c, d), whose size depends on the number of points alone that kernels of them are taken with.
+    """Yield blocks of points (c, d), whose size depends only on the number of points of their kernels.
 
-    Where each begins and ends, the points with 0 for those that are not finite, and which ones are.
+    Each is the bounds of the block, the points with 0 for those that are not finite, and the mask of finite ones.
     """
     step = max(1, min(2048, _BLOCK_ENTRIES // count))
     for start in range(0, len(x), step):
@@ -56,13 +56,12 @@ def point_blocks(x: Array, count: int) -> Iterator[tuple[slice, Array, NDArray[n
 
 @dataclass(frozen=True, eq=False)
 class DiffusionFunctions(Registered):
-    """The coordinates x -> λ^t ψ(x) of a diffusion map, by Nystrom's formula; on points of the fit, their own.
+    """Coordinates x -> λ^t ψ(x) of a diffusion map, by Nystrom's formula; exact at points of the fit.
 
-    The features g (c, q) of a block are Wᵀ k(Y, x) with `whitening` W (p, q), k(Y, x) without it, and landmarks
-    Y = `points` (p, d). From
-    them q(x) = g.first, m(x) = g.second / q(x)^alpha, and the
-    coordinates g weights / (q(x)^alpha √(m(x))), (c, k). With `mass` = sum m these are divided by √(m(x) / mass)
-    once more, which makes them eigenfunctions of the Markov operator.
+    The features g (c, q) of a block are Wᵀ k(Y, x) with `whitening` W (p, q), k(Y, x) without it, and landmarks Y =
+    `points` (p, d). From them q(x) = g.first, m(x) = g.second / q(x)^alpha, and the coordinates g weights / (q(x)^alpha
+    √(m(x))), (c, k). With `mass` = sum m these are divided by √(m(x) / mass) once more, which makes them eigenfunctions
+    of the Markov operator.
     """
 
     expects: ClassVar = {"kernel": Kernel}
@@ -77,16 +76,16 @@ class DiffusionFunctions(Registered):
 
     @property
     def width(self) -> int:
-        """The number of coordinates k."""
+        """Number of coordinates k."""
         return int(self.weights.shape[1])
 
     def features(self, x: Array) -> Array:
-        """g (c, q) at a block x (c, d)."""
+        """Return g (c, q) at a block x (c, d)."""
         values = self.kernel.values(x, self.points).T
         return np.asarray(values if self.whitening is None else values @ self.whitening)
 
     def __call__(self, x: Array) -> Array:
-        """The coordinates at x (c, d), (c, k); NaN where a degree vanishes beside rounding (or x is not finite)."""
+        """Return the coordinates (c, k) at x (c, d); NaN if a degree is below rounding or x is not finite."""
         result = np.empty((len(x), self.width))
         for rows, block, finite in point_blocks(x, len(self.points)):
             g = self.features(block)
@@ -105,7 +104,7 @@ class DiffusionFunctions(Registered):
 
 
 def landmark_features(kernel: Kernel, landmarks: Array, alpha: float = 0.0) -> DiffusionFunctions:
-    """The features psi of landmarks (p, d) before any pass: the sums are zeros (q,), and there are no coordinates."""
+    """Return the features psi of landmarks (p, d) before any pass, with zero sums (q,) and no coordinates."""
     whitening = whiten(kernel.values(landmarks, landmarks), CUT).matrix
     zeros = np.zeros(whitening.shape[1])
     return DiffusionFunctions(kernel, landmarks, whitening, zeros, zeros, np.zeros((len(zeros), 0)), alpha)
@@ -114,12 +113,11 @@ def landmark_features(kernel: Kernel, landmarks: Array, alpha: float = 0.0) -> D
 def landmark_sums(
     f: DiffusionFunctions, step: str, batches: Iterable[Mapping[str, Array]], state: Any = None
 ) -> dict[str, Array]:
-    """Return a sum over points from which the map on landmarks is solved, one step after the other.
+    """Return the sums over points of one step, from which the map at landmarks is solved.
 
-    "first" is sum ψ_i (q,); "second" is sum ψ_i / q_i^alpha (q,), which needs the first; "gram" is
-    S = Σ_i ψ_i ψ_iᵀ / (q_i^(2 alpha) m_i) (q, q), which needs both. `uncovered` counts the points that the
-    landmarks do not cover: |ψ_i|² is below a tenth of k(x, x) = 1, or a degree below a tenth of the point's own
-    part of it.
+    "first" is sum ψ_i (q,); "second" is sum ψ_i / q_i^alpha (q,), which requires the first; "gram" is S = Σ_i ψ_i ψ_iᵀ
+    / (q_i^(2 alpha) m_i) (q, q), which requires both. `uncovered` counts the points that the landmarks do not cover:
+    |ψ_i|² is below a tenth of k(x, x) = 1, or a degree below a tenth of the point's contribution to it.
     """
     width = len(f.first)
     total: Array = np.zeros((width, width) if step == "gram" else width)
@@ -143,7 +141,7 @@ def landmark_sums(
 
 
 def with_sums(functions: DiffusionFunctions, sums: Mapping[str, Array]) -> DiffusionFunctions:
-    """The features with the sums of a step added; at alpha = 0 the second sum is the first."""
+    """Return the features with the sums of a step; for alpha = 0 the second sum is the first."""
     if "first" in sums:
         functions = replace(functions, first=sums["first"])
         return functions if functions.alpha else replace(functions, second=sums["first"])
@@ -153,10 +151,10 @@ def with_sums(functions: DiffusionFunctions, sums: Mapping[str, Array]) -> Diffu
 def landmark_map(
     functions: DiffusionFunctions, gram: Array, count: int, *, time: float = 1.0, symmetric: bool = True
 ) -> tuple[Array, DiffusionFunctions]:
-    """The `count` leading eigenvalues of A_bar, equal to the eigenvalues of P S P (k,), and the coordinates.
+    """Return the `count` leading eigenvalues of A_bar, those of P S P (k,), and the coordinates.
 
-    P = I - σσᵀ / M with σ = sum ψ_i / q_i^alpha and M = |σ|² = sum m_i. An eigenvector w of P S P
-    gives the eigenvector ψ_i.w / (q_i^alpha √(m_i λ)) of A_bar. Fewer where no more exceed 1e-10.
+    P = I - σσᵀ / M with σ = sum ψ_i / q_i^alpha and M = |σ|² = sum m_i. An eigenvector w of P S P yields the
+    eigenvector ψ_i.w / (q_i^alpha √(m_i λ)) of A_bar. There are fewer if no more eigenvalues exceed 1e-10.
     """
     sigma = functions.second
     mass = float(sigma @ sigma)
@@ -168,12 +166,12 @@ def landmark_map(
 
 
 def _projected(matrix: Array, sigma: Array) -> Array:
-    """(I - sigma sigma^T / |sigma|^2) matrix."""
+    """Return (I - sigma sigma^T / |sigma|^2) matrix."""
     return np.asarray(matrix - np.outer(sigma, sigma @ matrix) / (sigma @ sigma))
 
 
 def _leading(values: Array, vectors: Array, count: int) -> tuple[Array, Array]:
-    """The `count` largest values and their vectors, from the largest down, without values that are rounding."""
+    """Return the `count` largest values and their vectors, descending, without values below rounding."""
     kept = np.argsort(-values, kind="stable")[: min(count, np.count_nonzero(values > LEAST_EIGENVALUE))]
     return values[kept], vectors[:, kept]
 
@@ -188,7 +186,10 @@ def exact_map(
     time: float = 1.0,
     symmetric: bool = True,
 ) -> tuple[Array, DiffusionFunctions]:
-    """The `count` leading eigenvalues of A_bar (k,), and the coordinates, for all points and their kernel (n, n)."""
+    """Return the `count` leading eigenvalues of A_bar (k,), and the coordinates, from all points.
+
+    `gram` (n, n) is their kernel matrix.
+    """
     first = np.ones(len(points))
     second = gram.sum(axis=1) ** -alpha
     m = second * (gram @ second)
@@ -201,7 +202,7 @@ def exact_map(
 
 
 def leading_pairs(matrix: Array, trivial: Array, count: int) -> tuple[Array, Array]:
-    """The `count` leading eigenvalues (k,) and eigenvectors (n, k) of A_bar, from the matrix A and v0."""
+    """Return the `count` leading eigenvalues (k,) and eigenvectors (n, k) of A_bar, from A and v0."""
     n, count = len(matrix), min(count, len(matrix))
     deflated = symmetric_part(matrix - np.outer(trivial, trivial))
     values, vectors = scipy.linalg.eigh(deflated, subset_by_index=[n - count, n - 1])
@@ -211,27 +212,30 @@ def leading_pairs(matrix: Array, trivial: Array, count: int) -> tuple[Array, Arr
 
 
 def rows_of_coordinates(coordinates: Array) -> Array:
-    """The shares (k,) of n rows that coordinates (n, k) rest on, (sum ψ²)² / (n sum ψ⁴); m / n for an indicator."""
+    """Return the shares (k,) of n rows that coordinates (n, k) rest on, (sum ψ²)² / (n sum ψ⁴).
+
+    For an indicator of m rows the share is m / n.
+    """
     squares = np.square(np.nan_to_num(coordinates / np.nanmax(np.abs(coordinates), axis=0)))
     valid = np.count_nonzero(np.isfinite(coordinates).all(axis=1))
     return np.asarray(squares.sum(axis=0) ** 2 / (valid * np.square(squares).sum(axis=0)))
 
 
 def rest_on_few(shares: Array, n: int) -> NDArray[np.bool_]:
-    """Which coordinates rest on fewer than 1 % of n rows, by their shares, or on fewer than three."""
+    """Return the mask of coordinates that rest on fewer than 1 % of n rows, or on fewer than three."""
     return np.asarray(shares < max(FEW, min(_ROWS / n, 0.1)))
 
 
 def neighbor_scale(points: Array, count: int) -> float:
-    """The median distance of points to their 10th neighbor, doubled while outliers come first.
+    """Return the median distance of points to their 10th neighbor, doubled while outliers dominate.
 
-    These are the `count` coordinates that rest on few of the points. Where no bandwidth up to four times the median
-    distance is wide enough, the scale is that of neighbors. Copies of a point count once, and of fewer than 50 points
-    a fifth of their number takes the place of ten. Raises ValueError where all points are equal.
+    Outliers dominate if one of the `count` coordinates rests on few of the points. If no bandwidth up to four times the
+    median distance is large enough, the scale is that of neighbors. Copies of a point count once; for fewer than 50
+    points a fifth of their number replaces ten. Raises ValueError if all points are equal.
     """
     distinct = np.unique(points, axis=0)
     if len(distinct) < 2:
-        raise ValueError("expected points that differ, received equal ones, which no bandwidth tells apart")
+        raise ValueError("points must differ, got equal points only, for which no bandwidth can be chosen.")
     number = min(NEIGHBORS, max(1, len(distinct) // 5))
     scale = h = float(np.median(KDTree(distinct).query(distinct, [number + 1])[0]))
     squares = squareform(pdist(points, "sqeuclidean"))
@@ -247,21 +251,22 @@ def neighbor_scale(points: Array, count: int) -> float:
 
 
 def joining_bandwidth(squares: Array) -> float:
-    """The bandwidth h at which exp(-r² / h²) just joins some points, of squared distances r² (n, n).
+    """Return the bandwidth h at which the graph of exp(-r² / h²) is just connected.
 
-    It is where the tenth largest eigenvalue of Abar = D^(-1/2) K D^(-1/2) - v0 v0ᵀ, equation (1.2) of Fanuel et al.
-    2022, has fallen to 0.9. The eigenvalues are those of the random walk with transition probabilities K_ij / m_i: k
-    of them near 1 are k + 1 groups, clusters or outliers, that the walk hardly leaves (Lee, Oveis Gharan and Trevisan
-    2014), so that for a smaller h the leading eigenvectors are indicators of single points. Below 100 distinct points,
-    a tenth of their number takes the place of ten. Accurate to 1 %; O(n³) for each of some dozen eigenvalues.
+    `squares` are the squared distances r² (n, n). There the tenth largest eigenvalue of Abar = D^(-1/2) K D^(-1/2) - v0
+    v0ᵀ, equation (1.2) of Fanuel et al. 2022, is 0.9. The eigenvalues are those of the random walk with transition
+    probabilities K_ij / m_i: k of them near 1 are k + 1 groups, clusters or outliers, that the walk rarely leaves (Lee,
+    Oveis Gharan and Trevisan 2014), so that for smaller h the leading eigenvectors are indicators of single points.
+    Below 100 distinct points, a tenth of their number replaces ten. The result is accurate to 1 %; each of about a
+    dozen eigenvalues costs O(n³).
 
-    Raises ValueError where all points are equal.
+    Raises ValueError if all points are equal.
     """
     n = len(squares)
     first = np.argmin(squares, axis=1) == np.arange(n)  # the point itself, or the first one equal to it
     distinct = int(np.count_nonzero(first))
     if distinct < 2:
-        raise ValueError("expected points that differ, received equal ones, which no bandwidth tells apart")
+        raise ValueError("points must differ, got equal points only, for which no bandwidth can be chosen.")
     modes = min(MODES, max(1, distinct // 10))
 
     def joined(h: float) -> bool:
@@ -282,7 +287,7 @@ def joining_bandwidth(squares: Array) -> float:
 
 
 def _eigenvalue(squares: Array, h: float, mode: int) -> float:
-    """The eigenvalue of Abar with this number, 1 for the largest."""
+    """Return the eigenvalue of Abar with this number, 1 for the largest."""
     k = np.exp(-squares / h**2)
     root = np.sqrt(k.sum(axis=1))
     k /= root[:, None] * root

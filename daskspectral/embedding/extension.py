@@ -1,4 +1,4 @@
-"""Embeddings as functions of any point: the normalised Nystrom extension (1.5) of Fanuel et al. 2022, and others."""
+"""Embeddings as functions of any point: the normalized Nystrom extension (1.5) of Fanuel et al. 2022, and others."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from daskspectral.passes.support import beyond_reach, nearest_points
 from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
-COVERED = 0.5  # least |psi(x)|^2 of a point that the landmarks cover; 1 where they span k(x, .)
-REACHED = 1e-3  # least mass of a point within reach of the fit's rows: the kernel of one row 2.6 bandwidths away
-BLOCK = 1 << 22  # kernel values that are computed at once
-BLOCK_THERE = 1 << 27  # and on an accelerator
+COVERED = 0.5  # least |psi(x)|^2 of a point that the landmarks cover; 1 if they span k(x, .)
+REACHED = 1e-3  # least mass of a point within reach of the fit's rows: that of one row 2.6 bandwidths away
+BLOCK = 1 << 22  # kernel values per block
+BLOCK_THERE = 1 << 27  # the same on an accelerator
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Extension(Registered, RowFunction):
-    """An embedding as a function of any point x, Xi(x) = sqrt(d(x)) u(x) / |u(x)|, u(x) = coefficients^T k(Y, x) (r,).
+    """Embedding of any point x, Xi(x) = sqrt(d(x)) u(x) / |u(x)|, u(x) = coefficients^T k(Y, x) (r,).
 
-    d(x) is the bound of the `masses`, the longest of a row of the fit at most; d(x) = 1 where a fit was given bounds.
-    `points` Y are all n points of the fit, or p landmarks. Landmarks stand for all rows of the fit where they cover x,
-    |psi(x)|^2 = |whitening^T k(Y, x)|^2 is 0.5 or more; elsewhere the nearest of the `drawn` rows (s, d) of the fit
-    does. It takes raw rows (c, n_features) to (c, columns). Each of the `stages`, numbers of columns that add up to r,
-    has its length |u(x)|; `kept` of the columns are returned.
+    d(x) is the bound by the `masses`, at most the largest at a row of the fit; d(x) = 1 if the fit had given bounds.
+    `points` Y are all n points of the fit, or p landmarks. Landmarks represent all rows of the fit if they cover x,
+    |psi(x)|^2 = |whitening^T k(Y, x)|^2 >= 0.5; otherwise the nearest of the `drawn` rows (s, d) of the fit is used.
+    Raw rows (c, n_features) are mapped to (c, columns). Each of the `stages`, numbers of columns with sum r, is
+    normalized by its length |u(x)|; `kept` of the columns are returned.
 
-    If the mass is below 1e-3, or landmarks do not cover x, no row is within reach: x gets the direction of its nearest
-    row, unless it is NaN or refused as `extrapolate` says.
+    If the mass is below 1e-3, or landmarks do not cover x, no row is within reach: x is mapped to the direction of its
+    nearest row, unless `extrapolate` selects NaN or an error.
     """
 
     expects: ClassVar = {"kernel": Kernel, "masses": Degrees, "preparation": Preparation}
@@ -59,7 +59,7 @@ class Extension(Registered, RowFunction):
 
     @property
     def unit(self) -> bool:
-        """Whether the fit was given bounds, which are factors of what is told here."""
+        """True if the fit had given bounds, which multiply the result."""
         return self.masses.longest is None
 
     @property
@@ -70,7 +70,7 @@ class Extension(Registered, RowFunction):
 
     @cached_property
     def _there(self) -> tuple[Device, Array, Array, Array, Array | None]:
-        """The device, with the points, the weights of masses, the coefficients and the whitening there."""
+        """Device, and the points, weights of masses, coefficients and whitening on it."""
         device = device_of(self.device)
         moved: Any = device.moved((self.points, self.masses.weights, self.coefficients, self.whitening))
         return device, *moved
@@ -97,12 +97,12 @@ class Extension(Registered, RowFunction):
     def doubt(self, found: Tally, count: int) -> str:
         there = {"nearest": " have the direction of their nearest row", "nan": " are NaN"}.get(self.extrapolate, "")
         return (
-            f"{found.count} of {count} rows{there}: no row of the fit is within reach: their kernel mass is below "
-            f"{REACHED:g}, or no landmark covers them. Fit on rows like these, or widen the bandwidth"
+            f"{found.count} of {count} rows{there}: no row of the fit is within reach (kernel mass below {REACHED:g}), "
+            "or no landmark covers them. Fit on similar rows, or increase the bandwidth"
         )
 
     def _sums(self, x: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
-        """m (c,) and u (c, r) at points, and which the landmarks cover."""
+        """Return m (c,) and u (c, r) at points, and the mask of those that the landmarks cover."""
         device, points, weights, coefficients, whitening = self._there
         k = self.kernel.values(device.put(x), points)
         m, u, covered = device.get(k.T @ weights), device.get(k.T @ coefficients), np.ones(len(x), dtype=bool)
@@ -111,12 +111,12 @@ class Extension(Registered, RowFunction):
         return m, u, covered
 
     def _lengths(self, u: Array) -> Array:
-        """|u| of each stage, (c, stages)."""
+        """Return |u| of each stage, (c, stages)."""
         cuts = np.cumsum([0, *self.stages])
         return np.stack([np.linalg.norm(u[:, a:b], axis=1) for a, b in pairwise(cuts)], axis=1)
 
     def _nearest(self, x: Array) -> Array:
-        """The nearest rows (c, d) of the fit."""
+        """Return the nearest rows (c, d) of the fit."""
         return nearest_points(x, self.points if self.drawn is None else self.drawn)
 
 
@@ -125,7 +125,7 @@ class Extension(Registered, RowFunction):
 class Coordinates(RowFunction):
     """Coordinates of rows, (c, width) float64, by a function of points (c, d) with a `kernel` at `points` (p, d).
 
-    Rows at which all kernel values are below 1e-6 of those of equal points, or the function is NaN, have the
+    Rows at which all kernel values are below 1e-6 of those of equal points, or the function is NaN, are mapped to the
     coordinates of the nearest of the points.
     """
 

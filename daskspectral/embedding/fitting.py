@@ -1,4 +1,4 @@
-"""The semidefinite embedding of one source: by all pairs or at landmarks, and which of these answers."""
+"""Semidefinite embedding of one source: by all pairs or at landmarks, and the choice between them."""
 
 from __future__ import annotations
 
@@ -44,29 +44,29 @@ from daskspectral.kernels import Gaussian
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
-FEW = 1000  # rows up to which "auto" takes all pairs at once: seconds
-EXACT_ROWS = 3000  # and up to which it does if landmarks do not answer, and "exact" at all: O(n^3) for a proof
+FEW = 1000  # rows up to which "auto" uses all pairs: seconds
+EXACT_ROWS = 3000  # limit of "exact", and of "auto" if landmarks fail: O(n^3) for a certificate
 FIRST = 100  # landmarks of the first attempt
-MOST = 4000  # and of the last one, at most
-ONE_IN = 5  # rows for each landmark: with more landmarks than this, others are faster
-ROWS = 5000  # rows of the fit that new points are told from
-FURTHER = 1.5  # landmarks over those asked for, at most, once points that were not covered are landmarks too
-MARGIN = 4.0  # of a first residual: the error was 1 to 10 times as large where both are known
-REACHABLE = 2.0  # landmarks cover more rows each, together, than the first ones do
-SHRUNK = 3.0  # and of the ratio of two, by which an error is carried over from one size to the next
+MOST = 4000  # largest number of landmarks
+ONE_IN = 5  # least rows per landmark: all pairs are faster below
+ROWS = 5000  # rows of the fit that new points are compared with
+FURTHER = 1.5  # largest number of landmarks with uncovered points, relative to the requested number
+MARGIN = 4.0  # error relative to a first residual: 1 to 10 in tests
+REACHABLE = 2.0  # more landmarks cover up to twice as many rows each as the first ones
+SHRUNK = 3.0  # the same for the ratio of two, which extrapolates an error to another size
 
 
 class UncoveredError(ValueError):
-    """Landmarks that do not cover some points."""
+    """Landmarks do not cover some points."""
 
 
 @dataclass(frozen=True, eq=False)
 class Embedded:
-    """An embedding: the function of points, the stages with their certificates, and how it was found.
+    """Embedding as a function of points, with its stages and certificates.
 
-    `embedding` (n, columns) is E at the rows of the fit, None where the function gives it. With landmarks, `coverage`
-    is the least |psi|^2 of a row, `approximation` an estimate of the relative error of the Gram matrix E E^T, from what
-    the exact kernel says at the rows of the `probe`.
+    `embedding` (n, columns) is E at the rows of the fit, None if the function computes it. With landmarks, `coverage`
+    is the least |psi|^2 of a row, and `approximation` an estimate of the relative error of the Gram matrix E E^T, from
+    the exact kernel at the rows of the `probe`.
     """
 
     extension: Extension
@@ -80,7 +80,7 @@ class Embedded:
 
 @dataclass(frozen=True, eq=False)
 class Covered:
-    """Landmarks with what a pass over the rows says of them: the frame, and the `cover_sums`."""
+    """Landmarks with their frame, and the `cover_sums` of a pass over the rows."""
 
     basis: LandmarkBasis
     frame: Frame
@@ -88,23 +88,23 @@ class Covered:
 
     @property
     def missed(self) -> int:
-        """The number of rows that the landmarks do not cover."""
+        """Number of rows that the landmarks do not cover."""
         return int(self.cover["uncovered"])
 
     @property
     def coverage(self) -> float:
-        """The least |psi|^2 of a row."""
+        """Least |psi|^2 of a row."""
         return 1 - float(self.cover["farthest"])
 
 
 @dataclass(eq=False, kw_only=True)
 class Embedding:
-    """The embedding of one source, of `count` columns, or of the rank of the optimum for None.
+    """Embedding of one source with `count` columns, or with the rank of the optimum for None.
 
-    E E^T maximises Tr(Abar B) over positive semidefinite matrices B (n, n) with bounded diagonal, where Abar is the
-    `kernel` exp(-r^2 / bandwidth^2), normalised and without its first eigenvector (Fanuel et al. 2022); `solve` does so
-    from a starting point drawn with `seed`. `landmarks` gives so many landmarks; as
-    many are taken as make the Gram matrix exact to `accuracy`, or, of `sizes`, so many first and at most.
+    E E^T maximizes Tr(Abar B) over positive semidefinite matrices B (n, n) with bounded diagonal, where Abar is the
+    `kernel` exp(-r^2 / bandwidth^2), normalized and without its first eigenvector (Fanuel et al. 2022); `solve` does so
+    from a starting point drawn with `seed`. `landmarks` returns a given number of landmarks, as many as make the Gram
+    matrix exact to `accuracy`; `sizes` are their first and largest number.
     """
 
     passes: Passes
@@ -121,7 +121,7 @@ class Embedding:
         self.kernel = Gaussian(self.bandwidth / 2**0.5)
 
     def chosen(self) -> Embedded:
-        """The cheapest form that answers to `accuracy`."""
+        """Return the cheapest embedding with `accuracy`."""
         n = self.source.n
         if n <= FEW:
             return self.exact()
@@ -133,10 +133,10 @@ class Embedding:
         return self.exact() if n <= EXACT_ROWS else best or self.low_rank()
 
     def exact(self) -> Embedded:
-        """By the kernel between all pairs, a matrix in memory.
+        """Return the embedding by the kernel between all pairs, a matrix in memory.
 
-        Raises ValueError for a bandwidth at which the kernel joins no two points or cannot tell any apart, for a point
-        too far from the others, and for bounds on the diagonal that are not positive.
+        Raises ValueError for a bandwidth at which the kernel is the identity or of rank one, for a point too far from
+        the others, and for bounds on the diagonal that are not positive.
         """
         kernel, (x, bound) = self.kernel, points_in_memory(self.source)
         check_reach(self.bandwidth, x)
@@ -145,7 +145,9 @@ class Embedding:
         check_masses(self.bandwidth, m)
         check_joined(self.bandwidth, x, m)
         if bound is not None and not (bound > 0).all():
-            raise ValueError(f"diagonal must be positive at every row; {np.count_nonzero(~(bound > 0))} are not")
+            raise ValueError(
+                f"diagonal must be positive at every row, got {np.count_nonzero(~(bound > 0))} that are not."
+            )
         matrix = Deflated(gram, m)
         d = matrix.bound if bound is None else bound
 
@@ -159,7 +161,7 @@ class Embedding:
             e = problem.embedding(stage.point)
             e = e * positive(e)
             columns.append(problem.matrix.weights(e))
-            pulled = problem.matrix @ e  # the extension at the points themselves: both agree, converged or not
+            pulled = problem.matrix @ e  # the extension at the points: both agree, converged or not
             length = np.linalg.norm(pulled, axis=1, keepdims=True)
             embedded.append(np.divide(np.sqrt(d)[:, None] * pulled, length, out=e.copy(), where=length > 0))
         whole, longest = np.hstack(embedded), float(matrix.bound.max()) if bound is None else None
@@ -175,13 +177,16 @@ class Embedding:
         return Embedded(extension, stages, "exact", whole[:, : extension.kept])
 
     def low_rank(self) -> Embedded:
-        """At landmarks, of the kernel's Nystrom approximation. Raises UncoveredError if they do not cover the rows."""
+        """Return the embedding by the kernel's Nystrom approximation.
+
+        Raises UncoveredError if landmarks do not cover the rows.
+        """
         most = min(self.source.n, MOST)
         found = None if self.sizes is not None else self._doubled(most)
         return found or self._at(*(self.sizes or (most, int(FURTHER * most))))
 
     def _at(self, first: int, most: int) -> Embedded:
-        """At so many landmarks; half of them tell how far they are from all points."""
+        """Return the embedding at this number of landmarks; half of them serve to estimate its error."""
         covered = self._covered(self.landmarks(first), most)
         self._check(covered)
         given = covered.basis
@@ -190,7 +195,7 @@ class Embedding:
         return self._solved(covered, None if less.missed else self._solved(less, None))
 
     def _doubled(self, most: int) -> Embedded | None:
-        """The low-rank embedding that reaches `accuracy`, or the last of those up to `most` landmarks that cover."""
+        """Return the low-rank embedding with `accuracy`, or the last one of up to `most` landmarks that cover."""
         p, n = min(FIRST, most), self.source.n
         last: Embedded | None = None
         while True:
@@ -199,7 +204,7 @@ class Embedding:
                 size = covered.basis.size
                 logger.info("%d landmarks do not cover %d of %d rows", size, covered.missed, n)
                 if size * n > REACHABLE * most * (n - covered.missed):
-                    return last  # at so few rows a landmark, no number up to `most` covers all
+                    return last  # with so few rows per landmark, no number up to `most` covers all
             else:
                 self._check(covered)
                 before, last = last, self._solved(covered, last)
@@ -211,7 +216,7 @@ class Embedding:
             p = min(2 * p, most)
 
     def _covered(self, basis: LandmarkBasis, most: int) -> Covered:
-        """The landmarks with their frame; rows that they do not cover are landmarks too, up to `most` in all."""
+        """Return the landmarks with their frame; rows that they do not cover are added, up to `most` in all."""
         run, kernel = self.passes.run, self.kernel
         plan = plan_embedding(self.source, basis.size, run.device)
         self.passes.run = Run(self.source, plan, None, "embed", run.device)
@@ -223,7 +228,7 @@ class Embedding:
             found = Covered(basis, frame, self.passes(partial(cover_sums, features), frame))
             if not found.missed or basis.size + found.missed > most:
                 return found
-            logger.info("%d points that no landmark covers are landmarks too", found.missed)
+            logger.info("%d points that no landmark covers are added to the landmarks", found.missed)
             basis = LandmarkBasis(kernel, np.concatenate([basis.landmarks, found.cover["missed"]]))
 
     def _check(self, found: Covered) -> None:
@@ -232,20 +237,19 @@ class Embedding:
         if found.missed:
             raise UncoveredError(
                 f"the landmarks do not cover {found.missed} of {n} points (|psi|^2 below {COVERED}, least "
-                f"{found.coverage:.2g}); give more landmarks (count), look for them among more rows "
-                "(sample), or widen the bandwidth"
+                f"{found.coverage:.2g}). Raise n_landmarks or n_candidates, or increase the bandwidth."
             )
         if count := int(cover["unbounded"]):
-            raise ValueError(f"diagonal must be positive at every row; {count} of {n} are not")
+            raise ValueError(f"diagonal must be positive at every row, got {count} of {n} that are not.")
         extremes = np.array([-float(cover["lightest"]), float(cover["heaviest"])])
         check_masses(self.bandwidth, extremes[:n], found.frame.masses.total)
         if found.coverage > 1 - 1e-8:  # every row is a landmark, or equal to one
             check_joined(self.bandwidth, landmarks, self.kernel.values(landmarks, landmarks).sum(axis=1))
 
     def _solved(self, covered: Covered, less: Embedded | None) -> Embedded:
-        """The embedding at landmarks that cover the rows; one at fewer landmarks tells how far it is from the exact.
+        """Return the embedding at landmarks that cover the rows.
 
-        New points are told from rows of the fit.
+        One at fewer landmarks serves to estimate its error. New points are compared with rows of the fit.
         """
         passes, run, kernel = self.passes, self.passes.run, self.kernel
         basis, frame = covered.basis, covered.frame
@@ -285,19 +289,19 @@ class Embedding:
         )
         probe = Probe.of(passes, extension, overlap, probes, probe_bound)
         error = _error(None if less is None else less.probe, probe)
-        logger.info("%d landmarks: the Gram matrix is off by about %.1e", basis.size, error)
+        logger.info("%d landmarks: the relative error of the Gram matrix is about %.1e", basis.size, error)
         return Embedded(extension, stages, "lowrank", None, covered.coverage, error, probe)
 
     def _drawn(self, size: int, number: int) -> tuple[Array, Array | None]:
-        """Rows drawn from the data, prepared: points (s, d), and their bounds on the diagonal (s,) where given."""
+        """Return prepared rows drawn from the data, (s, d), and their bounds on the diagonal (s,) if given."""
         fields = draw_fields(self.source, size, np.random.default_rng([self.seed, number]))[1]
         return self.source.preparation(fields["x"]), fields.get("diagonal")
 
 
 def positive(columns: Array) -> Array:
-    """Signs (r,) that make each column's entry of largest magnitude positive, the first where several tie.
+    """Return signs (r,) that make each column's entry of largest magnitude positive, the first one of ties.
 
-    Rows of NaN do not count.
+    Rows of NaN are ignored.
     """
     size = np.abs(columns)
     first = (size >= (1 - 1e-6) * np.nanmax(size, axis=0)).argmax(axis=0)
@@ -305,9 +309,9 @@ def positive(columns: Array) -> Array:
 
 
 def _error(before: Probe | None, now: Probe) -> float:
-    """The relative error of the Gram matrix.
+    """Return the relative error of the Gram matrix.
 
-    What it has moved since `before` is the error there; it has shrunk as the residual has, give or take a factor of 3.
+    The change since `before` estimates the error there, which has decreased as the residual has, within a factor of 3.
     """
     if before is None:
         return MARGIN * now.residual

@@ -1,15 +1,15 @@
-"""The kernelised problem reg-kVP-n of Fanuel et al. 2022, equation (1.9), in the range of a Mercer kernel's matrix.
+"""Kernelized problem reg-kVP-n of Fanuel et al. 2022, equation (1.9), in the range of a kernel matrix.
 
 With K = k(X, X) = Φᵀ Φ, Φ (q, n) from the eigenvectors of K with eigenvalues above a cut, and K_bar = K - u uᵀ,
 
-    maximise Tr(C B) over B psd (q, q) with Φ_iᵀ B Φ_i = d_i,        C = Φ K_bar Φᵀ / n² - λ I.
+    maximize Tr(C B) over B psd (q, q) with Φ_iᵀ B Φ_i = d_i,        C = Φ K_bar Φᵀ / n² - λ I.
 
 The objective is Tr((K_bar - λ n² K^+) B') / n² for B' = Φᵀ B Φ, a matrix (n, n) in the range of K with
-diagonal d. The dual minimises d.y over y (n,), of any sign, with Z = Φ diag(y) Φᵀ - C psd. A point that occurs w
-times is one column √(w) Φ_i of Φ, with w d_i: Φ diag(y) Φᵀ and C are the same.
+diagonal d. The dual minimizes d.y over y (n,), of any sign, with Z = Φ diag(y) Φᵀ - C psd. A point that occurs w
+times is one column √(w) Φ_i of Φ, with w d_i, which leaves Φ diag(y) Φᵀ and C unchanged.
 
-Where K is regular at the distinct points, the rows of a factor E of B' = E Eᵀ are free but for their lengths, and
-`ascend` finds it and y. Where K is singular, or that y proves nothing, both problems are solved by a primal-dual
+If K is regular at the distinct points, the rows of a factor E of B' = E Eᵀ are constrained by their lengths alone, and
+`ascend` computes it and y. If K is singular, or that y is no certificate, both problems are solved by a primal-dual
 interior-point method (Helmberg, Rendl, Vanderbei and Wolkowicz 1996).
 """
 
@@ -31,18 +31,18 @@ from daskspectral.solve.whitening import eigh, fix_signs, symmetric_part
 Array = NDArray[np.floating[Any]]
 
 RANGE_CUT = 1e-10  # share of the largest eigenvalue of K below which a direction is outside its numerical range
-RANK_CUT = 1e-9  # share of the largest eigenvalue of B' below which a direction is a remnant of the interior point
-_NEAR = 1e-8  # a merit at which rounding may end an ascent, and another method would not do better
-_DAMPING = 1e-13  # of a unit diagonal: above the rounding of products of matrices
-_PATIENCE = 2  # steps, one after the other, without a gain: rounding
+RANK_CUT = 1e-9  # share of the largest eigenvalue of B' below which a direction is an artifact of the interior point
+_NEAR = 1e-8  # a merit at which rounding may end an ascent, and another method would not be better
+_DAMPING = 1e-13  # relative to a unit diagonal: above rounding errors of matrix products
+_PATIENCE = 2  # successive steps without a gain, due to rounding
 _GAIN = 0.9  # share of the best merit so far, below which a step is a gain
 
 
 @dataclass(frozen=True, eq=False)
-class KernelisedProblem:
-    """(1.9) in the range of K: `roots` (q,) of its eigenvalues, descending, `vectors` (m, q); `u`, `d` (m,); λ.
+class KernelizedProblem:
+    """Problem (1.9) in the range of K: `roots` (q,) of its eigenvalues, descending, `vectors` (m, q); `u`, `d` (m,); λ.
 
-    All rows are of the m distinct points, times the root of how often each occurs, `counts` (m,); d times the count.
+    Rows are the m distinct points, times the square roots of their multiplicities `counts` (m,); d times the counts.
     """
 
     vectors: Array
@@ -55,18 +55,18 @@ class KernelisedProblem:
     @classmethod
     def of(
         cls, gram: Array, u: Array, d: Array, regularization: float, counts: Array | None = None
-    ) -> KernelisedProblem:
-        """The problem for K = `gram` (m, m), `u` and `d` (m,) at distinct points, each of which occurs `counts` times.
+    ) -> KernelizedProblem:
+        """Return the problem for K = `gram` (m, m), `u` and `d` (m,) at distinct points, with multiplicities `counts`.
 
-        Raises ValueError where K is not positive semi-definite.
+        Raises ValueError if K is not positive semi-definite.
         """
         counts = np.ones(len(d)) if counts is None else np.asarray(counts, dtype=float)
         weights = np.sqrt(counts)
         values, vectors = eigh(symmetric_part(gram) * np.outer(weights, weights))
         if values[0] < -1e-8 * max(values[-1], 0.0) or not values[-1] > 0:
             raise ValueError(
-                f"expected a positive semi-definite kernel, received eigenvalues from {values[0]:.3g} to "
-                f"{values[-1]:.3g} on these points; correct the kernel"
+                f"kernel must be positive semi-definite, got eigenvalues from {values[0]:.3g} to {values[-1]:.3g} on "
+                "these points. Correct the kernel."
             )
         kept = values > RANGE_CUT * values[-1]
         values, vectors = values[kept][::-1], vectors[:, kept][:, ::-1].copy()
@@ -75,52 +75,52 @@ class KernelisedProblem:
 
     @property
     def n(self) -> int:
-        """The number of points."""
+        """Number of points."""
         return int(self.counts.sum())
 
     @property
     def regular(self) -> bool:
-        """Whether K is regular at the distinct points."""
+        """True if K is regular at the distinct points."""
         return self.rank == len(self.counts)
 
     @property
     def rank(self) -> int:
-        """The numerical rank q of K."""
+        """Numerical rank q of K."""
         return len(self.roots)
 
     @property
     def features(self) -> Array:
-        """Phi^T (m, q)."""
+        """Matrix Phi^T (m, q)."""
         return self.vectors * self.roots
 
     @property
     def cost(self) -> Array:
-        """C (q, q)."""
+        """Matrix C (q, q)."""
         at = self.roots * (self.vectors.T @ self.u)
         part = np.diag(self.roots**4) - np.outer(at, at)
         return np.asarray(part / self.n**2 - self.regularization * np.eye(self.rank))
 
     @property
     def outer_cost(self) -> Array:
-        """K_bar / n^2 - lambda K^+ (m, m), with u in the range of K."""
+        """Matrix K_bar / n^2 - lambda K^+ (m, m), with u in the range of K."""
         values, u = self.roots**2, self.vectors @ (self.vectors.T @ self.u)
         part = values / self.n**2 - self.regularization / values
         return np.asarray((self.vectors * part) @ self.vectors.T - np.outer(u, u) / self.n**2)
 
     def slack(self, y: Array) -> Array:
-        """Z = Phi diag(y) Phi^T - C (q, q)."""
+        """Return Z = Phi diag(y) Phi^T - C (q, q)."""
         phi = self.features
         return np.asarray((phi.T * y) @ phi - self.cost)
 
 
 @dataclass(frozen=True, eq=False)
-class KernelisedSolution:
-    """An answer with its proof.
+class KernelizedSolution:
+    """Solution with its certificate.
 
-    `inner` is B (q, q), `dual` y (m,), `objective` Tr(C B), `least_eigenvalue` the least one of
-    diag(y) - (K_bar / n² - λ K^+) in the range of K. The optimum is above the objective by no more than `gap` =
-    Tr(Z B) + |(d - diag B').y| + max(0, -least_eigenvalue) sum(d); `relative_gap` is gap / max(|Tr(C B)|, |d.y|).
-    `error` is the largest |diag(B') - d| / d, `passes` the number of steps taken.
+    `inner` is B (q, q), `dual` y (m,), `objective` Tr(C B), `least_eigenvalue` the least one of diag(y) - (K_bar / n² -
+    λ K^+) in the range of K. The optimum exceeds the objective by at most `gap` = Tr(Z B) + |(d - diag B').y| + max(0,
+    -least_eigenvalue) sum(d); `relative_gap` is gap / max(|Tr(C B)|, |d.y|). `error` is the largest |diag(B') - d| / d,
+    `passes` the number of steps.
     """
 
     inner: Array
@@ -134,14 +134,17 @@ class KernelisedSolution:
 
     @property
     def merit(self) -> float:
-        """The worse of the relative gap and the error."""
+        """Larger one of the relative gap and the error."""
         return max(self.relative_gap, self.error)
 
 
-def solve_kernelised(
-    problem: KernelisedProblem, *, tolerance: float = 1e-9, max_passes: int = 100
-) -> KernelisedSolution:
-    """The answer with relative gap and error below the tolerance, or the best that rounding or `max_passes` allow."""
+def solve_kernelized(
+    problem: KernelizedProblem, *, tolerance: float = 1e-9, max_passes: int = 100
+) -> KernelizedSolution:
+    """Return a solution with relative gap and error below the tolerance, or the best one reached.
+
+    Rounding or `max_passes` may end the iteration before.
+    """
     found = None
     if problem.regular:
         found = _by_factor(problem, tolerance, max_passes)
@@ -151,16 +154,19 @@ def solve_kernelised(
     return other if found is None or other.merit < found.merit else found
 
 
-def _by_factor(problem: KernelisedProblem, tolerance: float, max_passes: int) -> KernelisedSolution:
-    """From the leading eigenvectors of K, a factor E of B' and its proof."""
+def _by_factor(problem: KernelizedProblem, tolerance: float, max_passes: int) -> KernelizedSolution:
+    """Return a factor E of B' from the leading eigenvectors of K, with its certificate."""
     start = problem.features[:, :RANK]
     e, y, passes = ascend(problem.outer_cost, problem.d, start, residual=0.1 * tolerance, max_passes=max_passes)
     inner = (problem.vectors / problem.roots).T @ e
     return _judged(problem, inner @ inner.T, y, passes)
 
 
-def _by_interior_point(problem: KernelisedProblem, tolerance: float, max_passes: int) -> KernelisedSolution:
-    """A step solves (P o Q) dy = mu diag(P) - d with P = Phi^T Z^-1 Phi, Q = Phi^T B Phi, (m, m): O(m^3)."""
+def _by_interior_point(problem: KernelizedProblem, tolerance: float, max_passes: int) -> KernelizedSolution:
+    """Solve by an interior-point method, in O(m^3) per step.
+
+    A step solves (P o Q) dy = mu diag(P) - d with P = Phi^T Z^-1 Phi, Q = Phi^T B Phi, (m, m).
+    """
     phi, d = problem.features, problem.d
     q = problem.rank
     y = np.full(len(d), 1.1 * float(problem.roots[0]) ** 2 / problem.n**2)
@@ -169,7 +175,7 @@ def _by_interior_point(problem: KernelisedProblem, tolerance: float, max_passes:
     assert first is not None  # lambda I and more
     inverse = first.inverse()
     b = inverse * (d.sum() / np.einsum("nq,nq->", phi @ inverse, phi))
-    best: KernelisedSolution | None = None
+    best: KernelizedSolution | None = None
     since = 0
     for step in range(max_passes + 1):
         now = _judged(problem, b, y, step, least=0.0)  # Z has a Cholesky factor
@@ -203,8 +209,8 @@ def _by_interior_point(problem: KernelisedProblem, tolerance: float, max_passes:
 def _damped_solver(matrix: Array) -> Callable[[Array], Array]:
     """Return a function that solves for right sides (n,), by the Cholesky factor of a psd matrix (n, n).
 
-    The matrix is scaled to unit diagonal, and has a little of the identity added: constraints that are nearly dependent
-    leave directions in which the right side is rounding; they are damped.
+    The matrix is scaled to unit diagonal, and a small multiple of the identity is added: nearly dependent constraints
+    leave directions in which the right side is rounding error, which are damped.
     """
     scale = 1 / np.sqrt(np.diag(matrix))
     scaled = scale[:, None] * matrix * scale
@@ -220,23 +226,23 @@ def _damped_solver(matrix: Array) -> Callable[[Array], Array]:
 
 
 def _judged(
-    problem: KernelisedProblem, b: Array, y: Array, step: int, *, least: float | None = None
-) -> KernelisedSolution:
+    problem: KernelizedProblem, b: Array, y: Array, step: int, *, least: float | None = None
+) -> KernelizedSolution:
     d, objective = problem.d, float(np.vdot(problem.cost, b))
     diagonal = np.einsum("nq,nq->n", problem.features @ b, problem.features)
     least = least_eigenvalue(problem, y) if least is None else least
     off = abs(float((d - diagonal) @ y)) + max(0.0, -least) * float(d.sum())
     gap = max(0.0, float(diagonal @ y) - objective) + off
     scale = max(abs(objective), abs(float(d @ y)), np.finfo(float).tiny)
-    return KernelisedSolution(b, y, objective, least, gap, gap / scale, float(np.max(np.abs(diagonal / d - 1))), step)
+    return KernelizedSolution(b, y, objective, least, gap, gap / scale, float(np.max(np.abs(diagonal / d - 1))), step)
 
 
-def least_eigenvalue(problem: KernelisedProblem, y: Array) -> float:
-    """The least eigenvalue nu of diag(y) - (K_bar / n² - λ K^+) in the range of K.
+def least_eigenvalue(problem: KernelizedProblem, y: Array) -> float:
+    """Return the least eigenvalue nu of diag(y) - (K_bar / n² - λ K^+) in the range of K.
 
-    There the matrix is S^-1/2 Z S^-1/2 with S = Φ Φᵀ. To keep the condition of K out of the result, nu is read off
-    1 / (nu + tau), the largest eigenvalue of S^1/2 (Z + tau S)⁻¹ S^1/2, for any tau that makes Z + tau S positive
-    definite.
+    There the matrix is S^-1/2 Z S^-1/2 with S = Φ Φᵀ. To make the result independent of the condition of K, nu is
+    computed from 1 / (nu + tau), the largest eigenvalue of S^1/2 (Z + tau S)⁻¹ S^1/2, for any tau that makes Z + tau S
+    positive definite.
     """
     z, s = problem.slack(y), problem.roots**2
     tau = float(np.abs(y).max())
@@ -247,11 +253,11 @@ def least_eigenvalue(problem: KernelisedProblem, y: Array) -> float:
 
 @dataclass(eq=False)
 class LearnedKernel(Kernel):
-    """The Mercer kernel b(x, y) = e(x).e(y) of a solution, with e(x) = Fᵀ Φ(x) and Φ(x) = S^-1/2 Vᵀ k(X, x).
+    """Mercer kernel b(x, y) = e(x).e(y) of a solution, with e(x) = Fᵀ Φ(x) and Φ(x) = S^-1/2 Vᵀ k(X, x).
 
     This is k_xᵀ K^+ B' K^+ k_y; `points` X (m, d), distinct, `whitening` V S^-1/2 (m, q), `factor` F (q, r). Called
-    with points (a, d) and (b, d) it returns the Gram matrix (a, b), with two single points a number. It is as smooth
-    as k.
+    with points (a, d) and (b, d) it returns the Gram matrix (a, b), with two single points a number. It is as smooth as
+    k.
     """
 
     expects: ClassVar = {"kernel": Kernel}
@@ -260,14 +266,14 @@ class LearnedKernel(Kernel):
     whitening: Array = field(repr=False)
     factor: Array = field(repr=False)
 
-    __eq__ = object.__eq__  # by identity: arrays have no truth value
-    __hash__ = object.__hash__  # scikit-learn's pairwise functions look it up
+    __eq__ = object.__eq__  # compared by identity, because arrays have no truth value
+    __hash__ = object.__hash__  # required by scikit-learn's pairwise functions
 
     @classmethod
     def of(
-        cls, kernel: Kernel, points: Array, problem: KernelisedProblem, solution: KernelisedSolution
+        cls, kernel: Kernel, points: Array, problem: KernelizedProblem, solution: KernelizedSolution
     ) -> tuple[Array, LearnedKernel]:
-        """The eigenvalues of B' (r,), descending, and the kernel of the solution, from the distinct points (m, d)."""
+        """Return the eigenvalues of B' (r,), descending, and the kernel of the solution."""
         outer = problem.roots[:, None] * solution.inner * problem.roots
         values, vectors = eigh(symmetric_part(outer))
         values, vectors = values[::-1], vectors[:, ::-1]
@@ -284,11 +290,11 @@ class LearnedKernel(Kernel):
 
     @property
     def width(self) -> int:
-        """The number of features r."""
+        """Number of features r."""
         return int(self.factor.shape[1])
 
     def features(self, x: Array) -> Array:
-        """e(x) (c, r) at points x (c, d); NaN for points that are not finite."""
+        """Return e(x) (c, r) at points x (c, d); NaN for points that are not finite."""
         result = np.empty((len(x), self.width))
         for rows, block, finite in point_blocks(x, len(self.points)):
             k = self.kernel.values(block, self.points)
@@ -302,7 +308,7 @@ class LearnedKernel(Kernel):
         return np.asarray((self.features(x) ** 2).sum(axis=1))
 
     def __call__(self, a: Array, b: Array) -> Array:
-        single = np.ndim(a) == np.ndim(b) == 1  # as scikit-learn's pairwise functions call it
+        single = np.ndim(a) == np.ndim(b) == 1  # called by scikit-learn's pairwise functions
         gram = self.values(np.atleast_2d(np.asarray(b, dtype=float)), np.atleast_2d(np.asarray(a, dtype=float)))
         return np.asarray(gram[0, 0]) if single else gram
 
@@ -311,55 +317,55 @@ class LearnedKernel(Kernel):
         return np.asarray(self.features(y) @ change.T)
 
 
-# -- maximise Tr(C E Eᵀ) over rows of given lengths, by a damped Newton method on the factor E -------------------------
+# -- maximize Tr(C E Eᵀ) over rows of given lengths, by a damped Newton method on the factor E -------------------------
 
 
 RANK = 6  # columns at the start
 _SMALL = 1e-3  # singular values of E below this share of the largest are dropped
-_SETTLED = 1e-4  # the residual from which on small columns are dropped
-_STALLED = 4  # steps that neither the objective nor the residual gains by: rounding
-_ROUNDING = 1e-12  # of the objective, relative
-_SLIGHT = 1e-9  # a fall of the objective that may be rounding, where the residual falls
-_MOST = 1e3  # of the largest |y|: a larger shift is a step along the gradient that gains nothing
+_SETTLED = 1e-4  # residual below which small columns are dropped
+_STALLED = 4  # steps that improve neither the objective nor the residual, due to rounding
+_ROUNDING = 1e-12  # relative rounding error of the objective
+_SLIGHT = 1e-9  # decrease of the objective that may be rounding if the residual decreases
+_MOST = 1e3  # of the largest |y|: a larger shift is a gradient step without a gain
 
-STEP = 0.98  # of the way to the border of the cone of positive definite matrices
+STEP = 0.98  # of the way to the boundary of the cone of positive definite matrices
 
 
 @dataclass(frozen=True, eq=False)
 class Cone:
-    """A positive definite matrix (q, q), by its lower Cholesky factor."""
+    """Positive definite matrix (q, q), by its lower Cholesky factor."""
 
     lower: Array
 
     @classmethod
     def of(cls, matrix: Array) -> Cone | None:
-        """None where the matrix is not positive definite."""
+        """Return the factored matrix, or None unless it is positive definite."""
         try:
             return cls(scipy.linalg.cholesky(matrix, lower=True, check_finite=False))
         except np.linalg.LinAlgError:
             return None
 
     def inverse(self) -> Array:
-        """The matrix inverted."""
+        """Inverse of the matrix."""
         below = np.tril(scipy.linalg.lapack.dpotri(self.lower, lower=1)[0])
         return np.asarray(below + np.tril(below, -1).T)
 
     def divided(self, right: Array) -> Array:
-        """L^-1 R, whose squared columns are r.M^-1 r."""
+        """Return L^-1 R, whose squared columns are r.M^-1 r."""
         return np.asarray(scipy.linalg.solve_triangular(self.lower, right, lower=True, check_finite=False))
 
     def length(self, change: Array) -> float:
-        """The step, 1 at most, by which the matrix moves along a change and remains positive definite."""
+        """Return the step length, at most 1, along a change that keeps the matrix positive definite."""
         moved = scipy.linalg.lapack.dsygst(change, self.lower, itype=1, lower=1)[0]
         least = float(scipy.linalg.eigvalsh(moved, lower=True, subset_by_index=(0, 0), check_finite=False)[0])
         return 1.0 if least > -STEP else STEP / -least
 
 
 def ascend(cost: Array, d: Array, start: Array, *, residual: float, max_passes: int) -> tuple[Array, Array, int]:
-    """E (n, r), y (n,) and the steps taken, from directions `start` (n, r) of the rows.
+    """Return E (n, r), y (n,) and the number of steps, starting from directions `start` (n, r) of the rows.
 
-    It ends where |Z E| is at most `residual` |C E|, at the rounding of the objective, or after `max_passes`; of the
-    last steps the one of least residual is returned.
+    The iteration ends if |Z E| is at most `residual` |C E|, at rounding errors of the objective, or after `max_passes`;
+    of the last steps the one of least residual is returned.
     """
     e = _lengthened(start, d)
     now = _evaluated(cost, d, e)
@@ -392,12 +398,12 @@ def ascend(cost: Array, d: Array, start: Array, *, residual: float, max_passes: 
 
 
 def _lengthened(e: Array, d: Array) -> Array:
-    """Rows of length sqrt(d)."""
+    """Return rows of length sqrt(d)."""
     return np.asarray(e * (np.sqrt(d) / np.linalg.norm(e, axis=1))[:, None])
 
 
 def _evaluated(cost: Array, d: Array, e: Array) -> tuple[float, Array, float, Array]:
-    """Tr(C E E^T), y, the residual, and C E - diag(y) E."""
+    """Return Tr(C E E^T), y, the residual, and C E - diag(y) E."""
     pulled = cost @ e
     y = np.einsum("nr,nr->n", pulled, e) / d
     slope = pulled - y[:, None] * e
@@ -405,7 +411,7 @@ def _evaluated(cost: Array, d: Array, e: Array) -> tuple[float, Array, float, Ar
 
 
 def _step(cost: Array, e: Array, y: Array, slope: Array, shift: float) -> Array | None:
-    """X, None where Z + shift I is not positive definite."""
+    """Return X, or None unless Z + shift I is positive definite."""
     z = -cost
     z.flat[:: len(z) + 1] += y + shift
     inside = Cone.of(z)
@@ -423,7 +429,7 @@ def _step(cost: Array, e: Array, y: Array, slope: Array, shift: float) -> Array 
 def _without_small(
     cost: Array, d: Array, e: Array, now: tuple[float, Array, float, Array]
 ) -> tuple[Array, tuple[float, Array, float, Array]]:
-    """The factor without columns that the maximum does not have."""
+    """Return the factor without columns that the maximum does not have."""
     values, turn = np.linalg.eigh(e.T @ e)
     kept = values > _SMALL**2 * values[-1]
     if kept.all():

@@ -1,4 +1,4 @@
-"""Passes of the semidefinite embedding at landmarks: kernel values block by block, sums, and probes."""
+"""Passes of the semidefinite embedding at landmarks: kernel values by block, sums, and probes."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ from daskspectral.workspace import Workspace
 
 Array = NDArray[np.floating[Any]]
 ASKED = "asked"
-BLOCK_ROWS = 512  # kernel values of a block are read three times: they should stay in the cache
+BLOCK_ROWS = 512  # kernel values of a block are read three times and should fit the cache
 PROBES = 1000  # rows
 PROBE_ROWS = 1024  # of a block of kernel values
 
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Kernel values k(Y, x) between p landmarks Y and rows x, in blocks (p, c), arrays of the `device`."""
+    """Kernel values k(Y, x) between p landmarks Y and rows x, in blocks (p, c), as arrays of the `device`."""
 
     basis: LandmarkBasis
     device: str = "cpu"
 
     @property
     def accelerator(self) -> Device:
-        """Where the kernel values are. Raises ImportError or RuntimeError where there is none."""
+        """Device of the kernel values. Raises ImportError or RuntimeError if it is not available."""
         return device_of(self.device)
 
     def blocks(self, batches: Iterable[Mapping[str, Array]]) -> Iterator[tuple[Array, Array | None, Array]]:
-        """Block by block k(Y, x) (p, c), the bounds on the diagonal (c,), None where none are given, and x (c, d)."""
+        """Yield k(Y, x) (p, c), the bounds on the diagonal (c,) or None, and x (c, d), block by block."""
         device, step = self.accelerator, BLOCK_ROWS if self.device == "cpu" else ACCELERATOR_ROWS
         workspace, basis = Workspace(device), device.moved(self.basis)
         for batch in batches:
@@ -64,10 +64,10 @@ def cover_sums(features: Features, batches: Iterable[Mapping[str, Array]], state
     """Return how well p landmarks cover the rows.
 
     A row x is covered if |psi(x)|^2 >= 0.5 and its mass m(x) is positive. |psi(x)|^2 = |W^T k(Y, x)|^2, with W W^T the
-    pseudo-inverse of k(Y, Y), is 1 where the landmarks span k(x, .). Of the sums, `uncovered` is the number of rows
-    that are not covered and `missed` holds the first of them; `farthest` is the largest 1 - |psi|^2, `heaviest` the
-    largest mass and `lightest` the smallest one, negative; `unbounded` is the number of rows whose bound on the
-    diagonal is not positive.
+    pseudo-inverse of k(Y, Y), is 1 if the landmarks span k(x, .). Of the sums, `uncovered` is the number of rows that
+    are not covered and `missed` the first of them; `farthest` is the largest 1 - |psi|^2, `heaviest` the largest mass
+    and `lightest` the smallest one, negative; `unbounded` is the number of rows whose bound on the diagonal is not
+    positive.
     """
     uncovered, unbounded, missed = 0, 0, First(())
     farthest, lightest, heaviest = Largest(), Largest(-np.inf), Largest()
@@ -93,7 +93,7 @@ def cover_sums(features: Features, batches: Iterable[Mapping[str, Array]], state
 
 @dataclass(frozen=True, eq=False)
 class First:
-    """The first rows of some kind, 1000 at most, which add up like a sum."""
+    """First rows of some kind, at most 1000, which add up like a sum."""
 
     rows: tuple[Array, ...]
 
@@ -102,7 +102,7 @@ class First:
 
     @property
     def value(self) -> Array:
-        """The rows as an array (k, d)."""
+        """Rows as an array (k, d)."""
         return np.array(self.rows)
 
 
@@ -130,7 +130,7 @@ def block_sums(
 
 @dataclass(eq=False)
 class Passes:
-    """One pass after the other over the same rows; a pass whose sums a checkpoint holds is not made again."""
+    """Successive passes over the same rows; passes whose sums are in a checkpoint are not repeated."""
 
     run: Run
     checkpoint: Checkpoint | None = None
@@ -146,14 +146,14 @@ class Passes:
             return dict(saved[str(number)])
         found = self.run.reduce(task, state).sums
         sums = {k: np.asarray(getattr(v, "value", v)) for k, v in found.items()}
-        if checkpoint is not None:  # later sums follow another course, and are dropped
+        if checkpoint is not None:  # later sums are of another path, and are dropped
             before = {key: value for key, value in saved.items() if int(key) < number}
             checkpoint.add(self.count, Total({**before, str(number): {**sums, ASKED: asked}}, count=1))
         return sums
 
 
 def _digest(task: partial[dict[str, Any]], state: Any) -> Array:
-    """Return a digest of a pass, its task and the point at which it is made, as four numbers."""
+    """Return a digest of a pass, from its task and point, as four numbers."""
     names = [getattr(part, "__name__", type(part).__name__) for part in (task.func, *task.args)]
     digest = hashlib.sha256(repr(names).encode())
     if isinstance(state, np.ndarray):
@@ -162,7 +162,7 @@ def _digest(task: partial[dict[str, Any]], state: Any) -> Array:
 
 
 def plan_embedding(source: Source, p: int, device: str = "cpu") -> Plan:
-    """The tasks and memory of one pass of an embedding with p landmarks. Raises MemoryError where it would not fit."""
+    """Return the plan of one pass of an embedding with p landmarks. Raises MemoryError if it would not fit."""
     plan, threads = plan_rows(source, flops_of(source, p), device=device), local_threads()
     live = 1 + plan.live(1 + math.ceil(threads / plan.epoch))
     rows = DENSE_ROWS if device == "cpu" else ACCELERATOR_ROWS
@@ -197,10 +197,10 @@ def probe_sums(
 
 @dataclass(frozen=True, eq=False)
 class Probe:
-    """What the exact kernel says of an embedding at probe rows.
+    """Comparison of an embedding with the exact kernel at probe rows.
 
-    `residual` is how far one step of the full problem's power method moves the Gram matrix of the probe rows, relative
-    to it; `embedding` (s, r) is E at these rows.
+    `residual` is the relative change of the Gram matrix of the probe rows in one step of the full problem's power
+    method; `embedding` (s, r) is E at these rows.
     """
 
     residual: float
@@ -208,9 +208,9 @@ class Probe:
 
     @classmethod
     def of(cls, passes: Passes, extension: Extension, overlap: Array, probes: Array, bound: Array | None) -> Probe:
-        """From one pass, with the sum `overlap` (r,) of sqrt(m_i) E_i over all rows.
+        """Return the result of one pass, with the sum `overlap` (r,) of sqrt(m_i) E_i over all rows.
 
-        `bound` (s,) are the bounds on the diagonal at the probe rows, where they are given.
+        `bound` (s,) are the bounds on the diagonal at the probe rows, if given.
         """
         sums = passes(partial(probe_sums, extension, probes))
         m, total = np.asarray(sums["mass"]), extension.masses.total
@@ -225,7 +225,7 @@ class Probe:
 
 
 def gram_distance(e: Array, other: Array) -> float:
-    """|E E^T - F F^T| / |F F^T|, Frobenius norms, for E (s, q) and F (s, r)."""
+    """Return |E E^T - F F^T| / |F F^T|, Frobenius norms, for E (s, q) and F (s, r)."""
     own, last = np.linalg.norm(e.T @ e) ** 2, np.linalg.norm(other.T @ other) ** 2
     cross = np.linalg.norm(e.T @ other) ** 2
     return float(np.sqrt(np.maximum(0.0, own + last - 2 * cross) / last))

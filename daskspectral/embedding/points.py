@@ -1,4 +1,4 @@
-"""All points of a fit in memory, and bandwidths at which the kernel of some points says nothing of them."""
+"""All points of a fit in memory, and checks of bandwidths at which their kernel is degenerate."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from daskspectral.data.source import Source
 from daskspectral.engine import Run, plan_rows
 
 Array = NDArray[np.floating[Any]]
-ROUNDING = 1e-7  # of the kernel's exponent, for points far from the middle: 20 000 bandwidths
+ROUNDING = 1e-7  # of the kernel's exponent, for points far from the center: 20 000 bandwidths
 
 
 def _rows(batch: Mapping[str, Array], state: Any = None) -> Array:
-    """The rows themselves, (c, d) float64, with the bounds on the diagonal as a last column if they are given."""
+    """Return the rows (c, d) in float64, with given bounds on the diagonal as the last column."""
     return np.column_stack([np.asarray(batch[name], dtype=float) for name in ("x", "diagonal") if name in batch])
 
 
 def points_in_memory(source: Source) -> tuple[Array, Array | None]:
-    """Return all valid points (n, d) in memory, and the bounds on the diagonal (n,), None if none are given.
+    """Return all valid points (n, d) in memory, and the bounds on the diagonal (n,) or None.
 
     Raises ValueError if no row is valid, InvalidRowError for an invalid row (on_invalid="raise").
     """
@@ -33,52 +33,50 @@ def points_in_memory(source: Source) -> tuple[Array, Array | None]:
 
 
 def check_reach(bandwidth: float, points: Array) -> None:
-    """Raise ValueError where some of the points (n, d) are so far off that distances between others lose digits."""
+    """Raise ValueError if some points (n, d) are so far away that distances between others lose digits."""
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.sum((points - np.median(points, axis=0)) ** 2, axis=1)
     farthest = int(np.argmax(squares))
     if np.finfo(float).eps * squares[farthest] <= ROUNDING * bandwidth**2:
         return
-    if squares[farthest] <= 1e4 * np.median(squares):  # groups far apart, or a bandwidth far too small
+    if squares[farthest] <= 1e4 * np.median(squares):  # distant groups, or a bandwidth far too small
         raise ValueError(
-            f"at bandwidth {bandwidth:g} the points reach {np.sqrt(squares[farthest]) / bandwidth:.2g} bandwidths from "
-            "their middle, and distances of one bandwidth lose their digits: widen the bandwidth, or embed groups that "
-            "are so far apart one by one"
+            f"at bandwidth {bandwidth:g} the points are up to {np.sqrt(squares[farthest]) / bandwidth:.2g} bandwidths "
+            "from their center, and distances of one bandwidth lose their digits. Increase the bandwidth, or embed "
+            "distant groups separately."
         )
     raise ValueError(
         f"the point {points[farthest, :4].tolist()}{' and so on' if points.shape[1] > 4 else ''} is "
-        f"{np.sqrt(squares[farthest]) / bandwidth:.2g} bandwidths away from the middle of the others, whose "
-        "distances would lose their digits: leave such points out, or widen the bandwidth"
+        f"{np.sqrt(squares[farthest]) / bandwidth:.2g} bandwidths away from the center of the others, whose "
+        "distances would lose their digits. Exclude such points, or increase the bandwidth."
     )
 
 
 def check_joined(bandwidth: float, points: Array, masses: Array) -> None:
-    """Raise ValueError where the kernel, with these row sums (n,), joins none of the points (n, d) but equal ones."""
+    """Raise ValueError if the kernel, with these row sums (n,), is 0 between all distinct points (n, d)."""
     if np.abs(masses - np.round(masses)).max() < 1e-8:
         _, group, counts = np.unique(points, axis=0, return_inverse=True, return_counts=True)
         copies = counts[group.reshape(-1)]
         if len(counts) > 1 and np.abs(masses - copies).max() < 1e-8:
             raise ValueError(
-                f"at bandwidth {bandwidth:g} the kernel joins equal points only: no two different ones are within "
-                "reach of each other. Give a larger bandwidth"
+                f"at bandwidth {bandwidth:g} the kernel is 0 between all distinct points. Use a larger bandwidth."
             )
 
 
 def check_masses(bandwidth: float, masses: Array, total: float | None = None) -> None:
-    """Raise ValueError where the kernel matrix of some points is the identity, or of rank one, to rounding.
+    """Raise ValueError if the kernel matrix of some points is the identity, or of rank one, up to rounding.
 
     Degrees are its row sums, or the smallest and the largest of them with the `total` of all.
     """
     total = float(masses.sum()) if total is None else total
     if len(masses) == 1:
-        raise ValueError("X has 1 row; an embedding needs 2 points at least")
+        raise ValueError("an embedding requires at least 2 rows, got 1.")
     if masses.max() - 1 < 1e-8:
         raise ValueError(
-            f"at bandwidth {bandwidth:g} the kernel is the identity: no two points are within reach of each other. "
-            "Give a larger bandwidth"
+            f"at bandwidth {bandwidth:g} the kernel is the identity: every point is isolated. Use a larger bandwidth."
         )
     if 1 - masses.min() ** 2 / total < 1e-7:
         raise ValueError(
-            f"at bandwidth {bandwidth:g} the kernel is of rank one: it cannot tell any two points apart. Give a "
-            "smaller bandwidth, or points that differ"
+            f"at bandwidth {bandwidth:g} the kernel is of rank one: it does not distinguish points. Use a smaller "
+            "bandwidth, or distinct points."
         )

@@ -1,8 +1,8 @@
-"""The semidefinite problem over all n points, and at p landmarks: every pass is a product with the kernel.
+"""Semidefinite problem over all n points, and at p landmarks: every pass is a product with the kernel.
 
-Abar' = Abar - C Cᵀ with C = Abar L, L = E (Eᵀ Abar E)^(-1/2), is positive semidefinite where Abar is, and Abar' E is
-0: the next columns of the embedding are those of the same problem with Abar' in place of Abar. As Abar' is
-Abar (I - L Cᵀ), they extend to new points as the first ones do.
+Abar' = Abar - C Cᵀ with C = Abar L, L = E (Eᵀ Abar E)^(-1/2), is positive semidefinite if Abar is, and Abar' E is 0:
+the next columns of the embedding are those of the same problem with Abar' instead of Abar. As Abar' = Abar (I - L Cᵀ),
+they extend to new points as the first ones do.
 """
 
 from __future__ import annotations
@@ -22,18 +22,17 @@ from daskspectral.registry import Registered
 from daskspectral.solve.whitening import inverse_root, symmetric_part, whiten
 
 Array = NDArray[np.floating[Any]]
-OWN = 0.9  # share of the diagonal of A that the lengths of the coordinates leave out
-WIDENING = 0.1  # what a new direction adds, as a share of a row's length, or of the norm of a state
-ZERO = 1e-12  # a diagonal of Abar below this share of what it was is rounding
+OWN = 0.9  # share of the diagonal of A excluded from the lengths of the coordinates
+WIDENING = 0.1  # size of a new direction relative to a row's length, or to the norm of a state
+ZERO = 1e-12  # a diagonal of Abar below this share of its initial value is rounding error
 PSEUDO = 1e-10  # eigenvalues of E^T Abar E below this share of the largest are zeros
 
 
 @dataclass(frozen=True, eq=False)
 class Deflated:
-    """Abar = D K D - v vᵀ with D = diag(m)^(-1/2), v = √(m / sum m): equation (1.2), with v of unit norm.
+    """Matrix Abar = D K D - v vᵀ with D = diag(m)^(-1/2), v = √(m / sum m): equation (1.2), with v of unit norm.
 
-    `product` is K, known by K @ h for h (n, c); `m` = K 1 (n,). Each of the pairs `removed`, L and C (n, s), subtracts
-    C Cᵀ.
+    `product` computes K @ h for h (n, c); `m` = K 1 (n,). Each of the pairs `removed`, L and C (n, s), subtracts C Cᵀ.
     """
 
     product: Any
@@ -49,13 +48,13 @@ class Deflated:
         return result
 
     def without(self, e: Array) -> Deflated:
-        """Abar without the columns of E (n, r)."""
+        """Return Abar without the columns of E (n, r)."""
         pulled = self @ e
         turn = inverse_root(symmetric_part(e.T @ pulled), PSEUDO)
         return replace(self, removed=(*self.removed, (e @ turn, pulled @ turn)))
 
     def weights(self, h: Array) -> Array:
-        """Weights w (n, c) of the kernel: Abar h at x_i is k(x_i, X) w / sqrt(m_i), here and at any new point."""
+        """Return kernel weights w (n, c): Abar h at x_i is k(x_i, X) w / sqrt(m_i), here and at new points."""
         for lifted, c in reversed(self.removed):
             h = h - lifted @ (c.T @ h)
         v = np.sqrt(self.m / self.m.sum())[:, None]
@@ -63,11 +62,14 @@ class Deflated:
 
     @property
     def bound(self) -> Array:
-        """alpha(x_i) = 1/m_i - m_i / sum m, the diagonal of (1.2) for a kernel with k(x, x) = 1: equation (1.4)."""
+        """Bound alpha(x_i) = 1/m_i - m_i / sum m for a kernel with k(x, x) = 1: equation (1.4).
+
+        It is the diagonal of (1.2).
+        """
         return np.asarray(1 / self.m - self.m / self.m.sum())
 
     def diagonal(self) -> Array:
-        """The diagonal of Abar (n,)."""
+        """Return the diagonal of Abar (n,)."""
         return np.asarray(self.bound - sum(np.square(c).sum(axis=1) for _, c in self.removed))
 
 
@@ -75,8 +77,8 @@ class Deflated:
 class ExactProblem(AscentProblem):
     """Coordinates G (n, r), whose rows matter by their direction alone: E = √(d) h, h_i = g_i / |g_i| (C.1).
 
-    The power step gives row i the squared length |(A h)_i| - 0.9 A_ii, A = diag(d)^(1/2) Abar diag(d)^(1/2): with the
-    diagonal of A, which does not pull a row in any direction, left out, the Hessian is near I, whatever the bandwidth.
+    The power step assigns row i the squared length |(A h)_i| - 0.9 A_ii, A = diag(d)^(1/2) Abar diag(d)^(1/2): without
+    the diagonal of A, which does not change the direction of a row, the Hessian is near I for any bandwidth.
     """
 
     matrix: Any  # Abar, with a product @ and its diagonal()
@@ -84,7 +86,7 @@ class ExactProblem(AscentProblem):
 
     @cached_property
     def own(self) -> Array:
-        """The diagonal of A (n,)."""
+        """Diagonal of A (n,)."""
         return np.asarray(self.d * self.matrix.diagonal())
 
     def evaluate(self, point: Array) -> Iterate:
@@ -103,12 +105,12 @@ class ExactProblem(AscentProblem):
         return Iterate(point, objective, 2 * across / length, power, float(np.sqrt(lost / abs(objective))), moment)
 
     def embedding(self, point: Array) -> Array:
-        """E (n, r)."""
+        """Return E (n, r)."""
         e: Array = np.sqrt(self.d)[:, None] * point / np.linalg.norm(point, axis=1, keepdims=True)
         return e
 
     def dual(self, e: Array) -> Array:
-        """y_i = (Abar B)_ii / d_i, (n,)."""
+        """Return y_i = (Abar B)_ii / d_i, (n,)."""
         return np.asarray(np.sum((self.matrix @ e) * e, axis=1) / self.d)
 
     def certify(self, point: Array, tolerance: float) -> Certificate:
@@ -128,20 +130,20 @@ class ExactProblem(AscentProblem):
         return np.column_stack([point, WIDENING * length * column / np.abs(column).max()])
 
 
-# -- at p landmarks: a state of q × r numbers, one pass over the rows an iteration -------------------------------------
+# -- at p landmarks: a state of q × r numbers, one pass over the rows per iteration ------------------------------------
 
 
 Sums = Mapping[str, Any]
-CUT = 1e-10  # relative, of the eigenvalues of k(Y, Y)
-NOTHING = 1e-6  # singular values of a state below this share of the largest are rounding
+CUT = 1e-10  # relative cut of the eigenvalues of k(Y, Y)
+NOTHING = 1e-6  # singular values of a state below this share of the largest are rounding errors
 
 
 @dataclass(frozen=True, eq=False)
 class Degrees(Registered):
-    """Degrees m(x) = weights.k(Y, x), their `total` over the rows of the fit, and the bounds d that follow from them.
+    """Degrees m(x) = weights.k(Y, x), their `total` over the rows of the fit, and the bounds d that follow.
 
     d(x) = 1 / m(x) - m(x) / total is the diagonal of Abar: equation (1.4). `longest` is the largest one of a row of the
-    fit; None where it is not known, or bounds are given.
+    fit; None if unknown, or if bounds are given.
     """
 
     weights: Array
@@ -149,17 +151,17 @@ class Degrees(Registered):
     longest: float | None = None
 
     def bound(self, m: Array, given: Array | None = None) -> Array:
-        """d (c,) at points with masses m (c,), unless bounds are given."""
+        """Return d (c,) at points with masses m (c,), unless bounds are given."""
         found: Array = 1 / m - m / self.total
         return found if given is None else given
 
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """W (p, q) and σ (q,): all that a block needs to know of the other points.
+    """Matrices W (p, q) and σ (q,): all information on other points that a block needs.
 
-    The orthonormal columns `removed` (q, s) are left out of P: with R = P Fᵀ E in their span, F (I - R R^+) Fᵀ is
-    Abar - Abar E (Eᵀ Abar E)^+ Eᵀ Abar, the matrix of the columns that follow E.
+    The orthonormal columns `removed` (q, s) are left out of P: with R = P Fᵀ E in their span, F (I - R R^+) Fᵀ is Abar
+    - Abar E (Eᵀ Abar E)^+ Eᵀ Abar, the matrix of the columns after E.
     """
 
     whitening: Array
@@ -168,37 +170,37 @@ class Frame:
 
     @classmethod
     def of(cls, gram: Array, total: Array) -> Frame:
-        """From k(Y, Y) (p, p) and the sum of k(Y, x_i) over all points (p,)."""
+        """Return the frame of k(Y, Y) (p, p) and the sum of k(Y, x_i) over all points (p,)."""
         w = whiten(gram, CUT).matrix
         return cls(w, w.T @ total)
 
     @cached_property
     def masses(self) -> Degrees:
-        """m_i = sigma.psi_i, with the total |sigma|^2."""
+        """Return the degrees m_i = sigma.psi_i, with the total |sigma|^2."""
         return Degrees(self.whitening @ self.sigma, float(self.sigma @ self.sigma))
 
     def projected(self, z: Array) -> Array:
-        """P z."""
+        """Return P z."""
         found: Array = z - np.outer(self.sigma, self.sigma @ z) / self.masses.total
         return found if self.removed is None else found - self.removed @ (self.removed.T @ found)
 
     def without(self, z: Array) -> Frame:
-        """The frame of the columns that follow a state (q, r)."""
+        """Return the frame of the columns after a state (q, r)."""
         z = self.projected(z)
         vectors, sizes, _ = np.linalg.svd(z, full_matrices=False)
         fresh = vectors[:, sizes > NOTHING * sizes[0]]
         return replace(self, removed=fresh if self.removed is None else np.hstack([self.removed, fresh]))
 
     def coefficients(self, z: Array) -> Array:
-        """V (p, r) = W P z: psi_i^T P z = k_i^T V."""
+        """Return V (p, r) = W P z: psi_i^T P z = k_i^T V."""
         return np.asarray(self.whitening @ self.projected(z))
 
     def state(self, total: Array) -> Array:
-        """P W^T of sums (p, r) over the rows."""
+        """Return P W^T of sums (p, r) over the rows."""
         return self.projected(self.whitening.T @ total)
 
     def square(self, total: Array) -> Array:
-        """P W^T total W P of sums (p, p) over the rows, (q, q)."""
+        """Return P W^T total W P of sums (p, p) over the rows, (q, q)."""
         inner = self.whitening.T @ total @ self.whitening
         half = self.projected(symmetric_part(inner))
         return self.projected(half.T)
@@ -206,7 +208,7 @@ class Frame:
 
 @dataclass(frozen=True)
 class Largest:
-    """The largest of numbers, which adds up like a sum."""
+    """Maximum, which adds up like a sum."""
 
     value: float = 0.0
 
@@ -216,7 +218,7 @@ class Largest:
 
 @dataclass(frozen=True, eq=False)
 class GradientTask:
-    """The power step Σ_i √(d_i / m_i) k_i h_iᵀ (p, r), Σ_i √(d_i) |u_i|, and Eᵀ E (r, r).
+    """Power step Σ_i √(d_i / m_i) k_i h_iᵀ (p, r), Σ_i √(d_i) |u_i|, and Eᵀ E (r, r).
 
     Eᵀ E = Σ_i d_i h_i h_iᵀ with u_i = Vᵀ k_i / √(m_i), h_i = u_i / |u_i|.
     """
@@ -224,7 +226,7 @@ class GradientTask:
     masses: Degrees
 
     def __call__(self, k: Array, v: Array, d: Array | None) -> dict[str, Any]:
-        both = np.column_stack([self.masses.weights, v]).T @ k  # one product: k is read once
+        both = np.column_stack([self.masses.weights, v]).T @ k  # one product reads k once
         m, u = both[0], both[1:].T
         bound = self.masses.bound(m, d)
         length = np.linalg.norm(u, axis=1, keepdims=True)
@@ -239,7 +241,7 @@ class GradientTask:
 
 @dataclass(frozen=True, eq=False)
 class CertificateTask:
-    """sum_i k_i k_i^T / (m_i y_i) (p, p) with y_i = |u_i| / sqrt(d_i); sum d_i y_i, sum d_i, and the largest y_i."""
+    """Sums sum_i k_i k_i^T / (m_i y_i) (p, p), sum d_i y_i, sum d_i, and the largest y_i = |u_i| / sqrt(d_i)."""
 
     masses: Degrees
 
@@ -262,8 +264,8 @@ class LowRankProblem(AscentProblem):
 
     Its maximum over Z is Tr(Abar B) at h_i = F_iᵀ Z / |F_iᵀ Z|, its gradient at Z is 2 (Z' - Z) with the power step Z'
     = Σ_i √(d_i) F_i h_iᵀ, and the Hessian is 2 (S - I) with S between 0 and I at the optimum. The h_i do not depend on
-    the scale of Z: each point is scaled so that the objective is largest, where it equals |P Z|² and is no more than
-    Tr(Abar B). `pull` and `prove` return the sums of `GradientTask` and `CertificateTask` over all rows, for V (p, r).
+    the scale of Z: each point is scaled so that the objective is largest, where it equals |P Z|² and is at most Tr(Abar
+    B). `pull` and `prove` return the sums of `GradientTask` and `CertificateTask` over all rows, for V (p, r).
     """
 
     frame: Frame
@@ -280,9 +282,9 @@ class LowRankProblem(AscentProblem):
         return Iterate(z, objective, 2 * step, following, residual, np.asarray(sums["moment"]))
 
     def certify(self, point: Array, tolerance: float) -> Certificate:
-        """diag(y) - F Fᵀ is psd where no eigenvalue of Σ_i F_i F_iᵀ / y_i (q, q) is above 1.
+        """Return the certificate: diag(y) - F Fᵀ is psd if no eigenvalue of Σ_i F_i F_iᵀ / y_i exceeds 1.
 
-        y belongs to the point at the scale at which the objective is largest, and equals d.y.
+        The matrix is (q, q). y belongs to the point at the scale at which the objective is largest, and equals d.y.
         """
         sums, norm = self.prove(self.frame.coefficients(point)), np.sum(self.frame.projected(point) ** 2)
         scale = float(sums["objective"] / norm)

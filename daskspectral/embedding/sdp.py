@@ -1,4 +1,4 @@
-"""SDPEmbedding: coordinates from a semidefinite program with a bounded diagonal, with a proof that they are optimal."""
+"""Coordinates from a semidefinite program with a bounded diagonal, with a certificate of optimality."""
 
 from __future__ import annotations
 
@@ -48,58 +48,79 @@ METHODS = ("auto", "exact", "lowrank")
 class SDPEmbedding(Transformer):
     """Positive semidefinite embedding (SDP and (1.5), Fanuel, Aspeel, Delvenne and Suykens 2022).
 
-    B = E Eᵀ maximises Tr(Abar B) over positive semidefinite matrices B with diag(B) ≤ d, where Abar is the kernel
-    exp(-r² / bandwidth²), normalised by its sums and without its first eigenvector (1.2). The lengths of the rows of
-    E are bounded, so that no coordinate localizes on a few outliers; the rank of B, a few, is the dimension.
+    B = E Eᵀ maximizes Tr(Abar B) over positive semidefinite matrices B with diag(B) ≤ d, where Abar is the kernel
+    exp(-r² / bandwidth²), normalized by its sums and without its first eigenvector (1.2). The lengths of the rows of E
+    are bounded, so that no coordinate localizes on a few outliers; the rank of B, typically small, is the dimension.
 
     Parameters
     ----------
     bandwidth : {"auto", "median"} or float
-        Bandwidth of the kernel exp(-r^2 / bandwidth^2), or how it is chosen. A number is in the units of X, or of its
-        standardized columns. "auto": where the kernel just joins the rows; "median":
-        the median distance of two rows. Both are chosen on 1000 rows, and `bandwidth_` is the number.
+        Bandwidth of the kernel exp(-r^2 / bandwidth^2), or its choice. A number is in the units of X, or of its
+        standardized columns. "auto": the graph of the kernel is just connected; "median": the median distance of two
+        rows. Both are chosen on 1000 rows, and stored as `bandwidth_`.
     n_components : int, optional
-        Number of columns; by default the rank of B. Beyond it, columns come in stages: each is the optimum for what the
-        stages before leave of the kernel, Abar - Abar E (Eᵀ Abar E)^+ Eᵀ Abar, with a certificate of its own.
+        Number of columns; by default the rank of B. Other columns are computed in stages: each is the optimum for the
+        kernel without the previous stages, Abar - Abar E (Eᵀ Abar E)^+ Eᵀ Abar, with a separate certificate.
     method : {"auto", "exact", "lowrank"}
-        All pairs of points, or landmarks. "exact" takes the kernel between all n points, at most 3000; "lowrank" takes
-        the Nystrom approximation at p landmarks, O(n p) a pass over any number of chunks. "auto" takes the landmarks
-        that make E Eᵀ exact to `accuracy`, from 1000 rows on, and all pairs of up to 3000 rows if more than n / 5 would
-        be needed. `method_` tells.
+        All pairs of points, or landmarks. "exact" uses the kernel between all n points, at most 3000; "lowrank" uses
+        the Nystrom approximation at p landmarks, O(n p) per pass over any number of chunks. "auto" uses as many
+        landmarks as make E Eᵀ exact to `accuracy`, from 1000 rows on, and all pairs of up to 3000 rows if more than n /
+        5 would be needed. `method_` is the choice.
     accuracy : float
-        Relative error of the Gram matrix up to which landmarks stand for all points. `certificate_.approximation`
-        estimates that of E Eᵀ, and a ReliabilityWarning reports if it is above.
+        Relative error of the Gram matrix up to which landmarks replace all points. `certificate_.approximation`
+        estimates that of E Eᵀ; a ReliabilityWarning is raised if it is larger.
     landmarks : Landmarks, optional
-        Those of "lowrank", of the kernel of the bandwidth; by default `Landmarks(method="cholesky")`, whose count
-        doubles from 100 until `accuracy` is reached. Points that the landmarks do not cover become landmarks too, as
-        long as there are no more than 1.5 p in all.
+        Landmarks of "lowrank", with the kernel of the bandwidth; by default `Landmarks(method="cholesky")`, whose
+        number is doubled from 100 until `accuracy` is reached. Points that the landmarks do not cover are added, up to
+        1.5 p in all.
     solver : BurerMonteiro, optional
         Quasi-Newton ascent or the power method, with its tolerance (`help(daskspectral.solvers)`).
     device : {"cpu", "cuda", "auto"}
-        Where the kernel at landmarks is evaluated and multiplied: "cuda" is a GPU (extra `gpu`). This holds for
-        "lowrank" and `transform`; as in `SpectralDecomposition`.
+        Device on which the kernel at landmarks is evaluated and multiplied, for "lowrank" and `transform`: "cuda" is a
+        GPU (extra `gpu`), as in `SpectralDecomposition`.
     random_state : int, Generator or None
-        Seed of random choices: the same seed makes the same result. It decides the landmarks and the first point of the
-        ascent.
+        Seed of random choices: the landmarks and the starting point of the ascent.
 
     Attributes
     ----------
-    embedding_ : (n, rank) E, columns by descending eigenvalue of B; with "lowrank" lazy where X is lazy: a dask or
-        zarr array, or a path. In each column the entry of largest magnitude is positive ("exact"), or the
-        largest coordinate in the whitened landmark functions ("lowrank"). With `n_components`, that many columns, stage
-        by stage.
-    spectrum_ : eigenvalues of B, (rank,) descending; of each column's stage where there are more
-    rank_ : int, the rank of B
-    objective_ : Tr(Abar B); with "lowrank", before it is optimal, a lower bound of it
-    certificate_ : `least_eigenvalue` of diag(y) - Abar, `gap`, `optimal`; with "lowrank", of the low-rank problem, and
-        `approximation`, an estimate of how far E Eᵀ is from that of the full problem
-    certificates_ : the same for each stage
-    stages_ : (stages,) how many columns each stage has
-    coverage_ : with "lowrank", least |ψ(x)|² of a point, 1 where the landmarks span its kernel function
-    n_passes_ : int, products with the kernel in the ascent
-    objectives_ : the objective at each of them, also at steps that were not taken
-    bandwidth_ : float, the bandwidth taken
-    method_, extension_, n_features_in_, feature_names_in_ (if named)
+    embedding_ : array of shape (n, rank) or (n, n_components)
+        Embedding E, columns by descending eigenvalue of B, by stages; with "lowrank" lazy if X is a dask or zarr array,
+        or a path. In each column the entry of largest magnitude is positive ("exact"), or the largest coordinate in the
+        whitened landmark functions ("lowrank").
+    spectrum_ : ndarray of shape (rank,)
+        Eigenvalues of B, descending; of each column's stage if there are several.
+    rank_ : int
+        Rank of B.
+    objective_ : float
+        Objective Tr(Abar B); with "lowrank" a lower bound of it unless optimal.
+    certificate_ : Certificate
+        `least_eigenvalue` of diag(y) - Abar, `gap`, `optimal`; with "lowrank", of the low-rank problem, and
+        `approximation`, an estimate of the distance of E Eᵀ from that of the full problem.
+    certificates_ : tuple of Certificate
+        Certificates of all stages.
+    stages_ : ndarray of shape (stages,)
+        Number of columns of each stage.
+    coverage_ : float
+        With "lowrank", least |ψ(x)|² of a point, 1 if the landmarks span its kernel function.
+    n_passes_ : int
+        Number of products with the kernel in the ascent.
+    objectives_ : ndarray of shape (n_passes,)
+        Objective at each of them, also at rejected steps.
+    bandwidth_ : float
+        Bandwidth.
+    method_ : {"exact", "lowrank"}
+        Method.
+    extension_ : Extension
+        Embedding as a function of points.
+    n_features_in_ : int
+        Number of columns of X.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if they are text.
+
+    See Also
+    --------
+    DiffusionMap : Eigenvectors of the same kernel.
+    KernelEmbedding : The kernelized problem.
 
     Examples
     --------
@@ -123,7 +144,9 @@ class SDPEmbedding(Transformer):
 
     @property
     def fitted_attributes(self) -> tuple[str, ...]:
-        kept = ("embedding_",) if isinstance(getattr(self, "embedding_", None), np.ndarray) else ()  # a lazy one is not
+        kept = (
+            ("embedding_",) if isinstance(getattr(self, "embedding_", None), np.ndarray) else ()
+        )  # lazy ones are not saved
         described = ("spectrum_", "rank_", "objective_", "certificates_", "n_passes_", "objectives_", "method_")
         return (*described, "bandwidth_", "extension_", "coverage_", "n_features_in_", *kept)
 
@@ -160,17 +183,47 @@ class SDPEmbedding(Transformer):
         checkpoint_every: float = 60.0,
         progress: bool | None = None,
     ) -> Self:
-        """Embed the rows of X (n, d) on the active dask scheduler, and certify.
+        """Embed the rows of X on the active Dask scheduler, and certify the result.
 
-        `diagonal` (n,) are bounds d on the diagonal of B in place of alpha(x) = 1/m(x) - m(x) / sum m, where m(x)
-        sums the kernel over the points. With `checkpoint`, the passes of "lowrank" that were made are not made again. X
-        and the other options are as in `SpectralDecomposition.fit`.
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Rows or path
+            Data, as in `SpectralDecomposition.fit`.
+        y : object
+            Ignored.
+        diagonal : array of shape (n,), optional
+            Bounds d on the diagonal of B; by default alpha(x) = 1/m(x) - m(x) / sum m, where m(x) sums the kernel over
+            the points.
+        checkpoint : str or path, optional
+            Directory or URL for the sums of "lowrank"; an interrupted fit resumes from them.
+        checkpoint_every : float, default=60.0
+            Seconds between writes of the checkpoint.
+        progress : bool, optional
+            Show a progress bar; None shows it on a terminal only.
 
-        Raises ValueError or TypeError for input that cannot work, for a bandwidth at which the kernel joins no two
-        points or cannot tell any apart, and for points that the landmarks do not cover; MemoryError where a run would
-        not fit, OSError for data that are damaged or change meanwhile. Warns where the solution is not proved optimal
-        (ConvergenceWarning), where landmarks are an approximation worse than `accuracy` (ReliabilityWarning), and where
-        the kernel holds fewer columns than n_components (RankWarning).
+        Returns
+        -------
+        SDPEmbedding
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError, TypeError
+            If the input is invalid, the kernel is the identity or of rank one at the bandwidth, or landmarks do not
+            cover points.
+        MemoryError
+            If a run would exceed the memory.
+        OSError
+            If the data are damaged or change during the fit.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If the solution is not proved optimal.
+        ReliabilityWarning
+            If the error of landmarks exceeds `accuracy`.
+        RankWarning
+            If the kernel has fewer columns than n_components.
         """
         context = RunContext(progress, checkpoint, checkpoint_every)
         with open_table(self, X, context, fits=True, y=y) as table:
@@ -186,7 +239,9 @@ class SDPEmbedding(Transformer):
 
             def constants() -> dict[str, Any]:
                 stacked = standardized(source)
-                seed = int(rng.integers(2**31))  # drawn first: the same ascent for a word and the number it stands for
+                seed = int(
+                    rng.integers(2**31)
+                )  # drawn first: the ascent is equal for a chosen bandwidth and its number
                 bandwidth = chosen_bandwidth(stacked, self.bandwidth, rng)
                 return {"preparation": stacked.preparation, "bandwidth": bandwidth, "seed": seed}
 
@@ -204,7 +259,7 @@ class SDPEmbedding(Transformer):
         self.embedding_ = embedding
 
     def _of_fit(self, X: Any, **options: Any) -> Any:
-        """`embedding_`, with the labels of the rows where they have some."""
+        """Return `embedding_`, with the labels of the rows if they have some."""
         stacked = stack_rows(Rows.of(X).data, layout=vars(self).get("layout_"), wanted=self._columns_wanted())
         if stacked is None:
             return self.embedding_
@@ -212,23 +267,38 @@ class SDPEmbedding(Transformer):
         return labelled_rows(self.embedding_, output, stacked.rows)
 
     def transform(self, X: Any, *, diagonal: Any = None, **options: Any) -> Any:
-        """The embedding of the rows of X by the extension (1.5), (n, rank) float64; at the points of the fit, E itself.
+        """Return the embedding of the rows of X by the extension (1.5); E at the points of the fit.
 
-        `diagonal` (n,) are the bounds at these points, where the fit was given bounds. Points are far from the rows of
-        the fit if their kernel mass is below 1e-3, which a row 2.6 bandwidths away gives; the nearest row gives the
-        direction. Containers, `extrapolate` and the other options are as in `SpectralDecomposition.transform`.
+        Points are far from the rows of the fit if their kernel mass is below 1e-3, that of a row 2.6 bandwidths away;
+        they have the direction of the nearest row.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Rows or path
+            Rows with the columns of the fit.
+        diagonal : array of shape (n,), optional
+            Bounds at these points; required if the fit was given bounds.
+        **options
+            `out`, `extrapolate` and others, as in `SpectralDecomposition.transform`.
+
+        Returns
+        -------
+        array of shape (n, rank)
+            Embedding in float64, in the container of X.
         """
         self._check_frame(X, options.get("out"))
         check_is_fitted(self)
         return self._unlabeled(self._extended(X, diagonal, **options), X)
 
     def _extended(self, X: Any, diagonal: Any, **options: Any) -> Any:
-        """The embedding of the rows of X, in X's container."""
+        """Return the embedding of the rows of X, in X's container."""
         if (diagonal is None) == self.extension_.unit:
-            needs = "needs diagonal, the bounds at these points" if self.extension_.unit else "takes no diagonal"
-            raise ValueError(f"transform {needs}: the fit was given {'one' if self.extension_.unit else 'none'}")
+            needs = "requires diagonal, the bounds at these points" if self.extension_.unit else "requires no diagonal"
+            raise ValueError(f"transform {needs}, as {'with' if self.extension_.unit else 'without'} it in the fit.")
         if diagonal is not None and options.get("out") is not None:
-            raise ValueError("out takes no diagonal: write transform(X, diagonal=...) yourself, such as by to_zarr")
+            raise ValueError(
+                "out does not support diagonal. Write transform(X, diagonal=...), for example with to_zarr."
+            )
         function = replace(self.extension_, device=chosen_device(self.device))
         found = self._rows(function, X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options)
         if diagonal is None:
@@ -237,9 +307,7 @@ class SDPEmbedding(Transformer):
         bounds = np.asarray(reader.read(0, n), dtype=float) if reader.shape == (n,) else np.empty(0)
         missing = np.isnan(bounds) & (Rows.of(X).on_invalid == "skip")
         if bounds.shape != (n,) or not ((bounds > 0) | missing).all():
-            raise ValueError(
-                f"diagonal must be {n} positive numbers, a bound for each row; it has shape {reader.shape}"
-            )
+            raise ValueError(f"diagonal must be {n} positive numbers, one for each row, got shape {reader.shape}.")
         return found * np.sqrt(bounds)[:, None]
 
     def _restored(self) -> Self:
@@ -261,7 +329,7 @@ class SDPEmbedding(Transformer):
 
         def landmarks(p: int) -> LandmarkBasis:
             wanted = replace(asked, n_landmarks=min(p, source.n, asked.n_candidates or p))
-            at_most = asked.method == "cholesky"  # fewer span the kernel
+            at_most = asked.method == "cholesky"  # fewer may span the kernel
             return wanted.build(FitSample(source, at_most=at_most), np.random.default_rng([seed, 0]))
 
         first = len(asked.points) if given else int(asked.n_landmarks) if known else FIRST
@@ -270,11 +338,11 @@ class SDPEmbedding(Transformer):
             plan = plan_embedding(source, first, device)
         if checkpoint is not None:
             checkpoint.agree(plan)
-        own = self._ascent
+        ascent = self._ascent
         embedding = Embedding(
             passes=Passes(Run(source, plan, None, "embed", device), checkpoint),
             bandwidth=self.bandwidth_,
-            solve=partial(SOLVERS[own.method], tolerance=own.tolerance, max_passes=own.max_passes),
+            solve=partial(SOLVERS[ascent.method], tolerance=ascent.tolerance, max_passes=ascent.max_passes),
             landmarks=landmarks,
             accuracy=self.accuracy,
             sizes=(first, 0 if given else int(FURTHER * first)) if given or known else None,
@@ -293,7 +361,7 @@ class SDPEmbedding(Transformer):
         return BurerMonteiro() if self.solver is None else self.solver
 
     def _check_parameters(self) -> None:
-        """Raise ValueError or TypeError for parameters that cannot work with any data."""
+        """Raise ValueError or TypeError for parameters that are invalid for any data."""
         check_bandwidth(self.bandwidth)
         check_number("accuracy", self.accuracy, "(1e-100, 1e100)")
         if self.n_components is not None:
@@ -304,30 +372,34 @@ class SDPEmbedding(Transformer):
         check_random_state(self.random_state)
 
     def _check_against(self, source: Source, checkpoint: Any) -> None:
-        """Raise ValueError where the parameters do not fit the data."""
+        """Raise ValueError for parameters that are invalid for the data."""
         if "diagonal" in source.readers and len(source.readers["diagonal"].shape) != 1:
-            raise ValueError(f"diagonal must have shape ({source.n},); it has {source.readers['diagonal'].shape}")
+            raise ValueError(f"diagonal must have shape ({source.n},), got {source.readers['diagonal'].shape}.")
         asked = of_kernel(self.landmarks, Gaussian(1.0), count="auto")
         if asked.points is not None:
             FitSample(source).given(asked.points)
         pairs = self.method == "exact" or (self.method == "auto" and source.n <= FEW)
         if self.method == "exact" and source.n > EXACT_ROWS:
-            raise ValueError(f"method='exact' is for at most {EXACT_ROWS} rows, got {source.n}; use method='lowrank'")
-        if pairs and checkpoint is not None:
-            raise ValueError("a checkpoint is of the passes over chunks: give method='lowrank', or no checkpoint")
-        if self.n_components is not None and self.n_components >= source.n:
             raise ValueError(
-                f"n_components={self.n_components} needs more than the {source.n} rows of X: the kernel of n points "
-                "has n - 1 directions; lower it"
+                f"method='exact' requires at most {EXACT_ROWS} rows, got {source.n}. Use method='lowrank'."
             )
+        if pairs and checkpoint is not None:
+            raise ValueError(
+                "checkpoint requires method='lowrank', which passes over chunks. Omit it, or set the method."
+            )
+        if self.n_components is not None and self.n_components >= source.n:
+            raise ValueError(f"n_components must be less than the number of rows, {source.n}, got {self.n_components}.")
 
     def _keep(self, found: Embedded) -> None:
-        """The attributes of a fit, and the warnings that its answer calls for."""
+        """Set the attributes of a fit, and raise its warnings."""
         solutions = found.stages
         first, *others = [replace(solution.certificate, direction=None) for solution in solutions]
         first = replace(first, approximation=found.approximation)
         self.certificates_ = (first, *others)
-        self.method_, self.extension_ = found.method, replace(found.extension, device="cpu")  # transform takes another
+        self.method_, self.extension_ = (
+            found.method,
+            replace(found.extension, device="cpu"),
+        )  # transform sets the device
         if found.coverage is not None:
             self.coverage_ = found.coverage
         self.spectrum_ = np.concatenate([solution.eigenvalues for solution in solutions])[: found.extension.kept]
@@ -338,7 +410,7 @@ class SDPEmbedding(Transformer):
         self._warn(found)
 
     def _warn(self, found: Embedded) -> None:
-        """Warn where a stage is not proved optimal, where columns are missing, and where landmarks are not accurate."""
+        """Warn if a stage is not proved optimal, columns are missing, or landmarks are not accurate."""
         for number, stage in enumerate(found.stages):
             proof = stage.certificate
             if not proof.optimal:
@@ -346,25 +418,25 @@ class SDPEmbedding(Transformer):
                 warn_user(
                     f"{of} not proved optimal: the relative duality gap is up to {proof.gap / stage.objective:.1e}, "
                     f"above tolerance={self._ascent.tolerance:g}, after {stage.passes} passes; raise max_passes, or "
-                    "widen the bandwidth if few points reach one another",
+                    "increase the bandwidth if few points are within reach of each other",
                     ConvergenceWarning,
                 )
         if self.n_components is not None and found.extension.kept < self.n_components:
             warn_user(
-                f"only {found.extension.kept} of {self.n_components} columns: the kernel holds no more at this "
-                "bandwidth; lower n_components or narrow the bandwidth",
+                f"only {found.extension.kept} of {self.n_components} columns: the kernel has no more at this "
+                "bandwidth; lower n_components or decrease the bandwidth",
                 RankWarning,
             )
         if found.approximation is not None and found.approximation > self.accuracy:
             warn_user(
-                f"at {len(found.extension.points)} landmarks the Gram matrix of the embedding is off by about "
-                f"{found.approximation:.1%}, more than accuracy={self.accuracy:g}: the certificate is of the problem "
-                "at these landmarks. Leave their count out, or give more landmarks, method='auto' or a wider bandwidth",
+                f"at {len(found.extension.points)} landmarks the relative error of the Gram matrix is about "
+                f"{found.approximation:.1%}, more than accuracy={self.accuracy:g}; the certificate is of the problem "
+                "at these landmarks. Omit their number, or use more landmarks, method='auto' or a larger bandwidth",
                 ReliabilityWarning,
             )
 
     def _summary_parts(self) -> dict[str, Any]:
-        """The parts of a `Summary`."""
+        """Return the parts of a `Summary`."""
         extension, certificate, variables = self.extension_, self.certificate_, str(self.n_features_in_)
         if extension.preparation.columns is not None:
             variables = f"columns {', '.join(map(str, extension.preparation.columns))} of {variables}"
@@ -373,9 +445,7 @@ class SDPEmbedding(Transformer):
             "variables": f"{variables}{', standardized' if extension.preparation.scale is not None else ''}",
         }
         if self.method_ == "lowrank":
-            facts["coverage"] = (
-                f"{self.coverage_:.6g}, least of a point; 1 where the landmarks span its kernel function"
-            )
+            facts["coverage"] = f"{self.coverage_:.6g}, least of a point; 1 if the landmarks span its kernel function"
             facts["error"] = f"{certificate.approximation:.1e} of the Gram matrix E E^T, estimated"
         others = self.certificates_[1:]
         if others:

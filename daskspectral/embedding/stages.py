@@ -1,6 +1,6 @@
-"""The solution with its rank: columns that the optimum does not have are dropped, missing ones are added.
+"""Solution with its rank: columns that the optimum does not have are dropped, missing ones are added.
 
-For more columns than the optimum has, each stage is the optimum of what the stages before it left of the kernel.
+For more columns than the optimum has, each stage is the optimum for the kernel without the previous stages.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from daskspectral.embedding.certificate import Certificate
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
 
-RANK = 6  # columns at the start
+RANK = 6  # initial columns
 STAGES = (1e-2, 1e-4, 1e-6, 1e-8)  # residuals at each of which small columns are dropped
 RESIDUAL = 3e-12  # the last one
 DROPPED = 0.02  # singular values of E below this share of the largest are dropped, at first
-WARM_UP = 2  # power steps at the start
-STEEPER = 20.0  # the factor by which this share shrinks after each certificate that failed
+WARM_UP = 2  # initial power steps
+STEEPER = 20.0  # factor of this share after each failed certificate
 ROUNDS = 8
-SPENT = 1e-9  # an objective below this share of the first one: the kernel holds no more columns
-NOTHING = 1e-12  # eigenvalues of B below this share of the largest are rounding
+SPENT = 1e-9  # an objective below this share of the first one: the kernel has no more columns
+NOTHING = 1e-12  # eigenvalues of B below this share of the largest are rounding errors
 
 
 @dataclass(frozen=True, eq=False)
 class SDPSolution:
-    """The coordinates, with the columns of E in descending order of B's eigenvalues, and the course of the ascent.
+    """Coordinates with the columns of E in descending order of B's eigenvalues, and the history of the ascent.
 
-    They solve the `problem`, of which there is one for each stage.
+    They solve the `problem`, one for each stage.
     """
 
     problem: Any
@@ -46,20 +46,20 @@ class SDPSolution:
 
     @property
     def passes(self) -> int:
-        """The number of products with the kernel."""
+        """Number of products with the kernel."""
         return len(self.objectives)
 
     @property
     def rank(self) -> int:
-        """The number of columns."""
+        """Number of columns."""
         return len(self.eigenvalues)
 
 
 def solve_accelerated(problem: AscentProblem, start: Array, *, tolerance: float, max_passes: int) -> SDPSolution:
-    """Quasi-Newton ascent from the coordinates `start` (m, r) that determines the rank on the way.
+    """Maximize by quasi-Newton steps from the coordinates `start` (m, r), and determine the rank.
 
-    It ends where the certificate holds to a relative duality gap, or the passes are spent. After each stage small
-    columns of E are dropped. Where the certificate's least eigenvalue is negative (a second-order point that is not an
+    The iteration ends if the certificate holds to a relative duality gap, or after `max_passes`. After each stage small
+    columns of E are dropped. If the certificate's least eigenvalue is negative (a second-order point that is not an
     optimum; Boumal, Voroninski and Bandeira 2016), a column along its eigenvector is added.
     """
     point, cut = start, DROPPED
@@ -80,7 +80,7 @@ def solve_accelerated(problem: AscentProblem, start: Array, *, tolerance: float,
 
 
 def solve_power(problem: AscentProblem, start: Array, *, tolerance: float, max_passes: int) -> SDPSolution:
-    """The paper's projected power method, at the rank of the start, until its certificate holds."""
+    """Maximize by the projected power method at the rank of the start, until its certificate holds."""
     objectives: list[float] = []
     point = start
     for stage in (*STAGES, 1e-10, 1e-12):
@@ -100,7 +100,7 @@ SOLVERS = {"accelerated": solve_accelerated, "power": solve_power}
 
 
 def _ascend(problem: AscentProblem, point: Array, cut: float, max_passes: int, objectives: list[float]) -> Iterate:
-    """To the last residual, without the columns that turn out to be small on the way."""
+    """Return the iterate at the last residual, without columns that become small on the way."""
     stages = list(STAGES)
 
     def reducible(now: Iterate) -> bool:
@@ -133,7 +133,7 @@ def _solution(problem: AscentProblem, last: Iterate, certificate: Certificate, o
 
 
 def _reduced(last: Iterate, cut: float) -> Array:
-    """The coordinates without the directions in which E is small."""
+    """Return the coordinates without the directions in which E is small."""
     values, turn = np.linalg.eigh(last.moment)
     kept = np.sqrt(np.maximum(values, 0)) > cut * np.sqrt(values[-1])
     return last.point if kept.all() else last.point @ turn[:, kept][:, ::-1]
@@ -145,9 +145,9 @@ def solve_stages(
     solve: Callable[[AscentProblem, Array], SDPSolution],
     count: int | None,
 ) -> tuple[SDPSolution, ...]:
-    """As many stages as have `count` columns together, the first one alone for None; fewer where the kernel is spent.
+    """Return stages with `count` columns together, the first one alone for None.
 
-    `start(k)` are the first coordinates of stage k.
+    There are fewer if the kernel has no more. `start(k)` are the initial coordinates of stage k.
     """
     stages: list[SDPSolution] = []
     while True:

@@ -15,14 +15,14 @@ from sklearn.svm import SVC
 
 import daskspectral as dsp
 from daskspectral.embedding.kernel_problem import (
-    KernelisedProblem,
+    KernelizedProblem,
     LearnedKernel,
     _by_factor,
     _by_interior_point,
     _judged,
     ascend,
     least_eigenvalue,
-    solve_kernelised,
+    solve_kernelized,
 )
 from daskspectral.kernels import Gaussian, Kernel, Matern
 from daskspectral.registry import decode, encode
@@ -123,14 +123,14 @@ def cloud(n: int, seed: int = 0) -> Array:
     return np.random.default_rng(seed).uniform(-1, 1, (n, 2))
 
 
-def problem_of(kernel: Kernel, x: Array, weight: float, counts: Array | None = None) -> KernelisedProblem:
+def problem_of(kernel: Kernel, x: Array, weight: float, counts: Array | None = None) -> KernelizedProblem:
     """With u of all points, of which each of the distinct ones x occurs `counts` times."""
     gram, counts = kernel.values(x, x), np.ones(len(x)) if counts is None else counts
     u = gram @ counts / np.sqrt(counts @ gram @ counts)
-    return KernelisedProblem.of(gram + skew(gram), u, np.diag(gram) - u**2, weight, counts)
+    return KernelizedProblem.of(gram + skew(gram), u, np.diag(gram) - u**2, weight, counts)
 
 
-def outer(problem: KernelisedProblem, inner: Array) -> Array:
+def outer(problem: KernelizedProblem, inner: Array) -> Array:
     return np.asarray(problem.features @ inner @ problem.features.T)
 
 
@@ -222,9 +222,9 @@ def test_kernels_that_are_not_psd_are_refused(gram: Array, rank: int | None) -> 
     n = len(gram)
     if rank is None:
         with pytest.raises(ValueError, match="semi-definite"):
-            KernelisedProblem.of(gram, np.zeros(n), np.ones(n), 1.0)
+            KernelizedProblem.of(gram, np.zeros(n), np.ones(n), 1.0)
     else:
-        assert KernelisedProblem.of(gram, np.zeros(n), np.ones(n), 1.0).rank == rank
+        assert KernelizedProblem.of(gram, np.zeros(n), np.ones(n), 1.0).rank == rank
 
 
 # -- the kernel that is learned ----------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ def test_learned_kernel() -> None:
     """b(x, y) = k_x^T K^+ B K^+ k_y, of points some of which occur twice."""
     x, new, counts = cloud(30), cloud(4, 1), np.arange(30) % 2 + 1.0
     problem = problem_of(MATERN, x, 1e-3, counts)
-    found = solve_kernelised(problem)
+    found = solve_kernelized(problem)
     values, kernel = LearnedKernel.of(MATERN, x, problem, found)
     root = np.sqrt(counts)
     b = outer(problem, found.inner) / np.outer(root, root)

@@ -1,4 +1,4 @@
-"""KernelEmbedding: the kernelised SDP embedding, a Mercer kernel learned in the space of another one."""
+"""Kernelized SDP embedding: a Mercer kernel learned in the space of another one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from daskspectral.data.source import open_source
 from daskspectral.embedding.bandwidth import SCALED, advise_units, check_bandwidth, chosen_bandwidth
 from daskspectral.embedding.certificate import Certificate
 from daskspectral.embedding.extension import Coordinates
-from daskspectral.embedding.kernel_problem import RANGE_CUT, KernelisedProblem, LearnedKernel, solve_kernelised
+from daskspectral.embedding.kernel_problem import RANGE_CUT, KernelizedProblem, LearnedKernel, solve_kernelized
 from daskspectral.embedding.points import points_in_memory
 from daskspectral.embedding.summary import embedding, proved
 from daskspectral.engine.memory import available
@@ -30,23 +30,23 @@ from daskspectral.validation import POSITIVE, check_integer, check_number, check
 
 Array = NDArray[np.floating[Any]]
 Values = float | Array | Callable[[Array], Array] | None
-SAME = 1e-9  # relative difference of d at equal points that is rounding
-LARGEST_ERROR = 1e-4  # of |diag(B) - d| / d, beyond which there is no answer
+SAME = 1e-9  # relative difference of d at equal points that is rounding error
+LARGEST_ERROR = 1e-4  # of |diag(B) - d| / d, above which the solution is rejected
 
 
 class KernelEmbedding(Transformer):
-    """The kernelised SDP embedding: problem reg-kVP-n, equation (1.9), of Fanuel et al. 2022.
+    """Kernelized SDP embedding: problem reg-kVP-n, equation (1.9), of Fanuel et al. 2022.
 
-    It learns, among the Mercer kernels b in the space of a kernel k that have b(x_i, x_i) = d(x_i) at n points, the
-    kernel that maximises
+    Among the Mercer kernels b in the space of a kernel k with b(x_i, x_i) = d(x_i) at n points, it learns the one that
+    maximizes
 
         Tr(K_bar B) / n² - regularization Tr(K^+ B),    K_bar = K - u uᵀ,    B_ij = b(x_i, x_j).
 
-    It is solved with a proof, in O(n³) a step and about 100 n² bytes: n up to a few thousand. A Newton method on a
-    factor of B takes seconds for 1000 points; equal points are one, counted. Where K is singular at distinct points, an
-    interior-point method takes its place, at some times the cost. Where K is numerically singular, as it is for smooth
-    kernels (Gaussian), b is sought in its range, with a RankWarning: the constraints are then nearly dependent, and
-    `certificate_` tells what was reached.
+    The solution has a certificate. It costs O(n³) per step and about 100 n² bytes: n up to a few thousand. A Newton
+    method on a factor of B needs seconds for 1000 points; equal points are merged. If K is singular at distinct points,
+    an interior-point method replaces it, at several times the cost. If K is numerically singular, as for smooth kernels
+    (Gaussian), b is sought in its range, with a RankWarning: the constraints are then nearly dependent, and
+    `certificate_` reports the accuracy.
 
     Parameters
     ----------
@@ -54,30 +54,50 @@ class KernelEmbedding(Transformer):
         Kernel in whose space another is learned; matern:1.5:auto by default. The spaces of Matern kernels are Sobolev
         spaces. A scale "auto" is bandwidth_ / √2, at which a Gaussian kernel is exp(-r² / bandwidth_²).
     regularization : number
-        Weight of the penalty, positive. It is λ.
+        Weight λ > 0 of the penalty.
     bandwidth : {"auto", "median"} or number
-        In the units of X, or how it is chosen, as in `SDPEmbedding`; of a kernel whose scale is "auto".
+        Bandwidth of a kernel with scale "auto", in the units of X, or its choice as in `SDPEmbedding`.
     u : array (n,), callable or number, optional
-        The values at the points of the function u that is taken off k; by default Σ_i k(x_i, .) of unit norm.
+        Values at the points of the function u subtracted from k; by default Σ_i k(x_i, .) of unit norm.
     d : array (n,), callable or number, optional
-        The diagonal, positive; by default the diagonal of K_bar, k(x, x) - u(x)².
+        Diagonal, positive; by default the diagonal of K_bar, k(x, x) - u(x)².
     tolerance : number
-        Relative gap, and relative error of the constraints, below which a solution counts as optimal.
+        Relative gap, and relative error of the constraints, up to which a solution counts as optimal.
     max_passes : int
         Largest number of steps; about 15 are needed.
     random_state : int, Generator or None
-        Decides the rows from which a bandwidth, or the median distance, is taken.
+        Seed of the rows for a bandwidth or the median distance.
 
     Attributes
     ----------
-    embedding_ : (n, r), B = E Eᵀ, columns by descending eigenvalue, the largest entry of each positive
-    spectrum_ : (r,) eigenvalues of B, descending, without eigenvalues below a millionth of the first
-    rank_, range_ : int, r and the number of directions in the range of K
-    objective_, dual_, certificate_ : the value, y (n,), and a `Certificate`
-    learned_kernel_ : b, a kernel: called with points (a, d) and (b, d), it gives the Gram matrix (a, b), so that
-        SVC(kernel=est.learned_kernel_) and KernelPCA(kernel=est.learned_kernel_) take it
-    bandwidth_ : float, None where the kernel has a scale of its own
-    kernel_, n_passes_, n_features_in_, feature_names_in_ (if named)
+    embedding_ : ndarray of shape (n, r)
+        Embedding E, B = E Eᵀ, columns by descending eigenvalue; the largest entry of each is positive.
+    spectrum_ : ndarray of shape (r,)
+        Eigenvalues of B, descending, without eigenvalues below a millionth of the first.
+    rank_, range_ : int
+        Rank r, and number of directions in the range of K.
+    objective_ : float
+        Value of the objective.
+    dual_ : ndarray of shape (n,)
+        Dual variable y.
+    certificate_ : Certificate
+        Certificate of optimality.
+    learned_kernel_ : LearnedKernel
+        Kernel b: called with points (a, d) and (b, d), it returns the Gram matrix (a, b), as required by
+        SVC(kernel=est.learned_kernel_) and KernelPCA(kernel=est.learned_kernel_).
+    bandwidth_ : float or None
+        Bandwidth, None if the kernel has a numeric scale.
+    kernel_ : Kernel
+        Kernel k.
+    n_passes_, n_features_in_ : int
+        Number of steps, and of columns.
+    feature_names_in_ : ndarray of str
+        Names of the columns, if they are text.
+
+    See Also
+    --------
+    SDPEmbedding : Embedding of any number of rows.
+    daskspectral.kernels : Kernels.
 
     Examples
     --------
@@ -87,7 +107,7 @@ class KernelEmbedding(Transformer):
     >>> est = dsp.KernelEmbedding(dsp.kernels.Matern(1.5, 0.3), regularization=1e-3).fit(x)
     >>> est.certificate_.optimal, est.embedding_.shape == (20, est.rank_)
     (True, True)
-    >>> b = est.learned_kernel_(x, x)  # a kernel, as scikit-learn takes it
+    >>> b = est.learned_kernel_(x, x)  # a kernel for scikit-learn
     >>> bool(np.allclose(b, est.embedding_ @ est.embedding_.T, atol=1e-4))
     True
     """
@@ -119,10 +139,30 @@ class KernelEmbedding(Transformer):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, progress: bool | None = None) -> Self:
-        """Learn the kernel from the rows of X (n, d), in any container that `SpectralDecomposition.fit` takes.
+        """Learn the kernel from the rows of X.
 
-        Raises InvalidRowError for a row with NaN or infinity, ValueError for input that cannot work, where d differs at
-        equal points or no kernel in the range of K has the diagonal d, MemoryError where n² numbers do not fit.
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Rows or path
+            Data in any container of `SpectralDecomposition.fit`.
+        y : object
+            Ignored.
+        progress : bool, optional
+            Show a progress bar; None shows it on a terminal only.
+
+        Returns
+        -------
+        KernelEmbedding
+            The fitted estimator.
+
+        Raises
+        ------
+        InvalidRowError
+            For a row with NaN or infinity.
+        ValueError
+            If the input is invalid, d differs at equal points, or no kernel in the range of K has the diagonal d.
+        MemoryError
+            If n² numbers exceed the memory.
         """
         with open_table(self, X, RunContext(progress), fits=True, y=y) as table:
             self._fit_table(table)
@@ -133,12 +173,14 @@ class KernelEmbedding(Transformer):
         self._check_parameters(kernel)
         self._check_whole(table.rows)
         if table.rows.on_invalid == "skip":
-            raise ValueError("KernelEmbedding takes every row: leave on_invalid out, and drop rows with NaN before")
+            raise ValueError(
+                "KernelEmbedding requires every row to be valid. Omit on_invalid, and drop rows with NaN before."
+            )
         with self._fitting(table) as (source, _):
             if 100 * source.n**2 > available():
                 raise MemoryError(
-                    f"{source.n} rows need about {1e-7 * source.n**2:.1f} GB, and {1e-9 * available():.1f} GB are "
-                    "free: the kernelised problem takes all pairs; give a sample of the rows"
+                    f"all pairs of {source.n} rows require about {1e-7 * source.n**2:.1f} GB, but "
+                    f"{1e-9 * available():.1f} GB are free. Pass a sample of the rows."
                 )
             points = points_in_memory(replace(source, options=()))[0]
         rng = np.random.default_rng(self.random_state)
@@ -158,47 +200,57 @@ class KernelEmbedding(Transformer):
         d = _at(self.d, points, "d", lambda: np.diag(gram)[group] - u**2)
         if not d.min() > 0:
             raise ValueError(
-                f"d must be positive at every point; at row {int(d.argmin())} it is {d.min():.3g}"
-                + ("" if self.d is not None else ": k(x, x) - u(x)^2 vanishes there; give d, or a smaller u")
+                f"d must be positive at every point, got {d.min():.3g} at row {int(d.argmin())}."
+                + ("" if self.d is not None else " k(x, x) - u(x)^2 vanishes there: pass d, or a smaller u.")
             )
         other = int(np.argmax(np.abs(d - d[first][group])))
         if not abs(d[other] - d[first[group[other]]]) <= SAME * d[other]:
             raise ValueError(
-                f"d must be the same at equal points: rows {first[group[other]]} and {other} of X are equal, and d is "
-                f"{d[first[group[other]]]:.6g} and {d[other]:.6g} there"
+                f"d must be equal at equal points, got {d[first[group[other]]]:.6g} and {d[other]:.6g} at rows "
+                f"{first[group[other]]} and {other} of X."
             )
         mean = np.bincount(group, u) / counts
-        problem = KernelisedProblem.of(gram, mean, d[first], float(self.regularization), counts)
+        problem = KernelizedProblem.of(gram, mean, d[first], float(self.regularization), counts)
         if not problem.regular:
             warn_user(
-                f"the kernel's matrix is singular: of {len(distinct)} directions {problem.rank} are above "
-                f"{RANGE_CUT:g} of its largest eigenvalue, and the learned kernel is sought among these; a rougher "
-                "kernel (Matern) or a smaller scale has more",
+                f"the kernel matrix is singular: the learned kernel is sought in {problem.rank} of {len(distinct)} "
+                f"directions, with eigenvalues above {RANGE_CUT:g} of the largest. A rougher kernel (Matern) or a "
+                "smaller scale has more",
                 RankWarning,
             )
-        found = solve_kernelised(problem, tolerance=0.01 * self.tolerance, max_passes=self.max_passes)
+        found = solve_kernelized(problem, tolerance=0.01 * self.tolerance, max_passes=self.max_passes)
         if found.error > LARGEST_ERROR:
             raise ValueError(
                 f"no kernel was found in the range of K, of {problem.rank} directions for {len(distinct)} points, with "
-                f"the diagonal d: the relative error is {found.error:.2g} at best. Give a smoother d, a rougher kernel "
-                "or a smaller scale, or raise max_passes"
+                f"the diagonal d (relative error {found.error:.2g}). Use a smoother d, a rougher kernel, a smaller "
+                "scale, or a larger max_passes."
             )
         self.spectrum_, self.learned_kernel_ = LearnedKernel.of(kernel, distinct, problem, found)
         self.embedding_ = self.learned_kernel_.features(points)
         self.objective_, self.dual_, self.n_passes_ = found.objective, found.dual[group], found.passes
-        error = float(np.abs(np.sum(self.embedding_**2, axis=1) / d - 1).max())  # of the columns that are kept
+        error = float(np.abs(np.sum(self.embedding_**2, axis=1) / d - 1).max())  # of the retained columns
         optimal = found.merit <= self.tolerance
         self.certificate_ = Certificate(found.least_eigenvalue, found.gap, optimal, error=error)
         self.rank_, self.range_ = len(self.spectrum_), problem.rank
 
     def transform(self, X: Any, **options: Any) -> Any:
-        """The features e(x) of the learned kernel at the rows of X, (n, r): b(x, y) = e(x).e(y).
+        """Return the features e(x) of the learned kernel at the rows of X: b(x, y) = e(x).e(y).
 
-        Containers, `out` and the other options are as in `SpectralDecomposition.transform`.
+        Parameters
+        ----------
+        X : array-like of shape (n, d), Rows or path
+            Rows with the columns of the fit.
+        **options
+            `out`, `extrapolate` and others, as in `SpectralDecomposition.transform`.
+
+        Returns
+        -------
+        array of shape (n, r)
+            Features in float64, in the container of X.
         """
         check_is_fitted(self)
-        own = self.learned_kernel_
-        features = Coordinates(own.features, self._n_features_out, own.kernel, own.points)
+        learned = self.learned_kernel_
+        features = Coordinates(learned.features, self._n_features_out, learned.kernel, learned.points)
         return self._framed(features, X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options)
 
     def _restored(self) -> Self:
@@ -209,8 +261,8 @@ class KernelEmbedding(Transformer):
         check_bandwidth(self.bandwidth)
         if self.bandwidth != "auto" and not kernel.has_scale("auto"):
             raise ValueError(
-                f"bandwidth={self.bandwidth!r} is for a kernel whose scale is 'auto', such as Matern(1.5, 'auto'); "
-                f"{kernel!r} has its own: leave one of them out"
+                f"bandwidth={self.bandwidth!r} requires a kernel with scale 'auto', such as Matern(1.5, 'auto'), got "
+                f"{kernel!r}. Omit one of them."
             )
         for name in ("regularization", "tolerance"):
             check_number(name, getattr(self, name), POSITIVE)
@@ -218,7 +270,7 @@ class KernelEmbedding(Transformer):
         check_random_state(self.random_state)
 
     def _summary_parts(self) -> dict[str, Any]:
-        """The parts of a `Summary`."""
+        """Return the parts of a `Summary`."""
         facts = {
             "kernel": self.kernel_,
             "points": f"{len(self.embedding_)} of {self.n_features_in_} variables",
@@ -232,35 +284,32 @@ class KernelEmbedding(Transformer):
 
 
 def _distinct(points: Array) -> tuple[Array, NDArray[np.intp], NDArray[np.intp], Array]:
-    """The distinct points (m, d) in their order, the first row of each (m,), which one a row is (n,), their counts."""
+    """Return the distinct points (m, d) in order, first rows (m,), indices of all rows (n,), and counts (m,)."""
     _, first, group, counts = np.unique(points, axis=0, return_index=True, return_inverse=True, return_counts=True)
     order = np.argsort(first)
     return points[first[order]], first[order], np.argsort(order)[group.reshape(-1)], counts[order].astype(float)
 
 
 def check_gram(kernel: Kernel, gram: Array) -> None:
-    """Raise ValueError where the kernel's matrix of different points (n, n) is not finite, or diagonal to rounding."""
+    """Raise ValueError if the kernel matrix of distinct points (n, n) is not finite, or diagonal up to rounding."""
     if not np.isfinite(gram).all():
-        raise ValueError(
-            f"the kernel {kernel} is not finite at some of the points: change its scale, or scale the columns"
-        )
+        raise ValueError(f"the kernel {kernel} is not finite at some points. Change its scale, or scale the columns.")
     roots = np.sqrt(np.diag(gram))
     if len(gram) > 1 and (np.abs(gram) - np.diag(np.diag(gram)) < 1e-8 * np.outer(roots, roots)).all():
         raise ValueError(
-            f"the kernel {kernel} joins no two of the {len(gram)} different points: its values between them are 0. "
-            "Give a larger bandwidth, or scale"
+            f"the kernel {kernel} is 0 between all {len(gram)} distinct points. Use a larger bandwidth, or scale."
         )
 
 
 def _at(given: Values, points: Array, name: str, default: Callable[[], Array]) -> Array:
-    """A function at the points, (n,): from an array, a number, or a callable that takes points (n, d)."""
+    """Return a function at the points, (n,), from an array, a number, or a callable of points (n, d)."""
     if given is None:
         return default()
     values = np.asarray(in_memory(given(points) if callable(given) else given, name))
     n = len(points)
     if values.dtype.kind not in "fiu" or values.shape not in ((), (n,)) or not np.isfinite(values).all():
         raise ValueError(
-            f"{name} must be a finite number at each of the {n} points: a number, an array ({n},), or a function of "
-            f"points (n, d) that returns one; got {values.dtype} of shape {values.shape}"
+            f"{name} must be a finite number, an array ({n},) of these, or a function of points (n, d) that returns "
+            f"one, got {values.dtype} of shape {values.shape}."
         )
     return np.broadcast_to(values.astype(float), (n,)).copy()
