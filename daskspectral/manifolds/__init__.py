@@ -13,10 +13,10 @@ which `Implicit` does not have; those of an `Interval` are not the Laplacian's. 
     PeriodicBox(lower, upper)    a box with periodic sides; m angles                          box:LOWER:UPPER
                                  are PeriodicBox([0] * m, [2 * pi] * m)
     Interval(lower, upper)       lower ≤ x ≤ upper, in one column or in m: radii, times       interval:LOWER:UPPER
-    Product(a, b)                a point of each, side by side; equal factors may be exchanged
+    Product(a, b)                a point of each, concatenated; equal factors may be exchanged
     Implicit(normals, ambient)   user-defined: normals(x (c, d)) -> (c, d), or (m, c, d) for m orthonormal normals
 
-An example, with the eigenvalues l (l + 1) of the sphere, each 2 l + 1 times:
+For example, the sphere has the eigenvalues l (l + 1), each 2 l + 1 times:
 
     >>> import numpy as np
     >>> from daskspectral.manifolds import Implicit, Sphere

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from daskspectral.manifolds.eigenspace import Array, Functions, along
 from daskspectral.manifolds.zonal import SphereKernel, projected
 
-_LOST = 2e-10  # of a kernel's values to rounding, at most, as estimated
-_COLUMNS = 512  # points at once of symmetric functions
-_MOST_TERMS = 20_000  # partitions: more of them cost more than elements or null spaces
+_LOST = 2e-10  # largest estimated rounding error of a kernel's values
+_COLUMNS = 512  # points per block of symmetric functions
+_MOST_TERMS = 20_000  # partitions: more cost more than elements or null spaces
 
 Partition = tuple[int, ...]
 Growth = tuple[tuple[int, NDArray[np.intp], NDArray[np.intp]], ...]
@@ -26,7 +26,7 @@ Growth = tuple[tuple[int, NDArray[np.intp], NDArray[np.intp]], ...]
 @final
 @dataclass(frozen=True)
 class ElementBlock:
-    """Coordinates that are permuted in all ways; with `signs`, their signs change in all ways too."""
+    """Coordinates under all permutations; with `signs`, also under all changes of signs."""
 
     coordinates: tuple[int, ...]
     signs: bool = False
@@ -35,15 +35,15 @@ class ElementBlock:
 @final
 @dataclass(frozen=True)
 class PermutationAverage:
-    """The mean over the permutations within blocks of coordinates, which together are all d ≥ 3 coordinates.
+    """Mean over the permutations within blocks of coordinates, which together are all d ≥ 3 coordinates.
 
     Zbar(v, w) = mean of Z_l(v . g w) is the reproducing kernel of the invariant functions of degree l on the unit
-    sphere, for the uniform probability; its trace, the mean of Zbar(x, x), is how many there are.
+    sphere, for the uniform probability; its trace, the mean of Zbar(x, x), is their number.
 
-    E (v . g w)^l = sum over partitions lambda of l with at most n parts of M_lambda(v) M_lambda(w),
-    M_lambda^2 = l! / (prod lambda_i!) m_lambda^2 / (the number of monomials in m_lambda), m_lambda the monomial
-    symmetric functions. Several blocks have a partition each, and changes of sign keep even parts. `even`:
-    x -> -x is in the group too.
+    E (v . g w)^l = sum over partitions lambda of l with at most n parts of M_lambda(v) M_lambda(w), M_lambda^2 = l! /
+    (prod lambda_i!) m_lambda^2 / (the number of monomials in m_lambda), m_lambda the monomial symmetric functions.
+    Several blocks have a partition each, and changes of sign keep even parts. `even` is True if x -> -x is in the group
+    too.
     """
 
     blocks: tuple[ElementBlock, ...]
@@ -51,7 +51,7 @@ class PermutationAverage:
 
     @property
     def ambient(self) -> int:
-        """The number of coordinates d."""
+        """Number of coordinates d."""
         return sum(len(block.coordinates) for block in self.blocks)
 
     def dimension(self, degree: int) -> int:
@@ -60,7 +60,7 @@ class PermutationAverage:
         return self.invariant_polynomials(degree) - fewer
 
     def invariant_polynomials(self, degree: int) -> int:
-        """Return the number of invariant homogeneous polynomials of a degree: a coefficient of Molien's series."""
+        """Return the number of invariant homogeneous polynomials of a degree, a coefficient of Molien's series."""
         if self.even and degree % 2:
             return 0
         series = [1] + [0] * degree
@@ -72,7 +72,7 @@ class PermutationAverage:
         return series[degree]
 
     def reaches(self, degree: int) -> bool:
-        """Return whether it can be evaluated at a degree, to rounding and with a bearable number of terms."""
+        """Return whether a degree is evaluated to rounding error, with a feasible number of terms."""
         terms = sum(self.invariant_polynomials(k) for k in range(degree + 1))
         leading = _leading(self.ambient, degree) * _mean_power(self.ambient, degree)
         return terms <= _MOST_TERMS and float(np.finfo(float).eps * np.sqrt(leading)) <= _LOST
@@ -83,7 +83,7 @@ class PermutationAverage:
         return 1 + 4 * smaller * self.ambient // max(1, degree)
 
     def functions(self, degree: int, points: Iterator[NDArray[np.float64]] | None = None) -> SymmetricHarmonics:
-        """Return an orthonormal basis of the invariant harmonics of a degree, the same again from its `points`."""
+        """Return an orthonormal basis of the invariant harmonics of a degree, the same for the same `points`."""
         rows = _symmetric_harmonics(self, degree) if points is None else next(points)
         return SymmetricHarmonics(self, degree, rows)
 
@@ -91,11 +91,11 @@ class PermutationAverage:
 @final
 @dataclass(frozen=True, eq=False)
 class SymmetricHarmonics(Functions):
-    """The harmonics of one degree that are symmetric in each block of coordinates, Q (r, q) times the M_lambda.
+    """Harmonics of one degree that are symmetric in each block of coordinates, Q (r, q) times the M_lambda.
 
     The rows of Q are an orthonormal basis of the null space of the Laplace operator in the M_lambda of the degree,
-    which are orthonormal in the inner product where sum of M_lambda(v) M_lambda(w) reproduces; harmonics are so in
-    L2 of the sphere too, up to sqrt(c_l).
+    which are orthonormal in the inner product whose reproducing kernel is sum of M_lambda(v) M_lambda(w); for harmonics
+    it is that of L2 of the sphere, up to sqrt(c_l).
     """
 
     average: PermutationAverage
@@ -133,7 +133,7 @@ class SymmetricHarmonics(Functions):
 
 
 def _symmetric_harmonics(average: PermutationAverage, degree: int) -> NDArray[np.float64]:
-    """Q (r, q): the Laplace operator is onto, of the rank of the number of polynomials of two degrees less."""
+    """Return Q (r, q); the Laplace operator is onto the polynomials of two degrees less."""
     if not average.dimension(degree):
         return np.zeros((0, len(_table(average.blocks, degree).weights)))
     laplacian = _laplacian(average.blocks, degree)
@@ -143,23 +143,23 @@ def _symmetric_harmonics(average: PermutationAverage, degree: int) -> NDArray[np
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """M_lambda of degree l, products over the blocks: how they grow from those of lower degrees.
+    """Values M_lambda of degree l, products over the blocks, computed from those of lower degrees.
 
-    They grow by one coordinate x at a time: m_lambda becomes m_lambda + sum over the parts a of lambda of
-    x^a m_(lambda without a), sums of products alone.
+    Coordinates x are added one by one: m_lambda becomes m_lambda + sum over the parts a of lambda of x^a m_(lambda
+    without a), which needs sums of products alone.
     """
 
     blocks: tuple[ElementBlock, ...]
     count: int
     growth: tuple[Growth, ...]
-    """For each block (a, where m_lambda is, where m_(lambda without a) is)."""
+    """For each block (a, index of m_lambda, index of m_(lambda without a))."""
     place: Mapping[tuple[Partition, ...], int]
-    """Where those of degree l are."""
+    """Indices of those of degree l."""
     weights: NDArray[np.float64]
-    """M_lambda over m_lambda."""
+    """Ratios M_lambda / m_lambda."""
 
     def features(self, x: Array) -> Array:
-        """M_lambda at points (c, d), (q, c)."""
+        """Return M_lambda at points (c, d), (q, c)."""
         found = np.zeros((self.count, len(x)), dtype=x.dtype)
         found[0] = 1
         for block, growth in zip(self.blocks, self.growth, strict=True):

@@ -21,11 +21,16 @@ MOST_FUNCTIONS = 10**6  # eigenfunctions whose levels `levels_within` counts
 
 
 class Manifold(Registered, ABC):
-    """A compact submanifold of Rᵈ, as a frozen value; without boundary, but for `Interval` and products with it.
+    """Compact submanifold of Rᵈ, immutable; without boundary, except for `Interval` and products with it.
 
     Points are rows x (c, d); their floating type is kept. Eigenfunctions are of the Laplace-Beltrami operator, on an
-    `Interval` of another operator that isometries commute with. A quantity that is not known in closed form raises
-    ValueError.
+    `Interval` of another operator that isometries commute with. Quantities without a closed form raise ValueError.
+
+    See Also
+    --------
+    Sphere : Unit spheres.
+    Implicit : A user-defined manifold.
+    daskspectral.testing.check_manifold : Test of a user-defined manifold.
 
     Examples
     --------
@@ -40,12 +45,12 @@ class Manifold(Registered, ABC):
     @property
     @abstractmethod
     def ambient(self) -> int:
-        """The number of coordinates d."""
+        """Number of coordinates d."""
 
     @property
     @abstractmethod
     def dimension(self) -> int:
-        """The intrinsic dimension."""
+        """Intrinsic dimension."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor's arguments by name; `deep`, for scikit-learn, has no effect."""
@@ -53,14 +58,14 @@ class Manifold(Registered, ABC):
 
     @abstractmethod
     def _normals(self, x: Array) -> Array:
-        """(codimension, c, d), for a checked x."""
+        """Return normals (codimension, c, d) at a checked x."""
 
     def _tangents(self, x: Array) -> Array | None:
-        """(dimension, c, d), for a checked x."""
+        """Return tangents (dimension, c, d) at a checked x."""
         return None
 
     def _distance(self, x: Array) -> Array | None:
-        """(c,), for a checked x."""
+        """Return distances (c,) of a checked x."""
         return None
 
     def _level(self, level: int) -> tuple[float, int]:
@@ -68,7 +73,7 @@ class Manifold(Registered, ABC):
         raise self._unknown("eigenvalues of")
 
     def _sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """(n, d), uniform."""
+        """Return uniform points (n, d)."""
         raise self._unknown("uniform samples of")
 
     def _eigenspace(self, level: int, points: Iterator[NDArray[np.float64]] | None) -> Eigenspace:
@@ -76,7 +81,7 @@ class Manifold(Registered, ABC):
         raise self._unknown("eigenfunctions of")
 
     def _fault(self, g: Isometry) -> str | None:
-        """Why a map with an orthogonal matrix is not an isometry, or None; here of an embedded manifold."""
+        """Return why a map with an orthogonal matrix is not an isometry, or None; here of an embedded manifold."""
         if g.shift.any():
             return f"it shifts the coordinates, by {g.shift}; isometries of embedded points are orthogonal matrices"
         off = float(self.distance(g(self.sample(32, np.random.default_rng(0)))).max())
@@ -87,12 +92,12 @@ class Manifold(Registered, ABC):
 
     @property
     def periods(self) -> tuple[float | None, ...]:
-        """The period of each coordinate, (d,); None for a coordinate that is not periodic."""
+        """Period of each coordinate, (d,); None for a coordinate that is not periodic."""
         return (None,) * self.ambient
 
     @property
     def ends(self) -> NDArray[np.float64]:
-        """The least and the largest value of each coordinate on an interval, (2, d); infinite for other coordinates."""
+        """Bounds of each coordinate on an interval, (2, d); infinite for other coordinates."""
         return np.repeat([[-np.inf], [np.inf]], self.ambient, axis=1)
 
     def _departure(self, x: Array) -> Array | None:
@@ -102,12 +107,12 @@ class Manifold(Registered, ABC):
     @final
     @property
     def codimension(self) -> int:
-        """The number of normals, ambient - dimension."""
+        """Number of normals, ambient - dimension."""
         return self.ambient - self.dimension
 
     @final
     def __sklearn_clone__(self) -> Self:
-        """Itself: a frozen value needs no copy."""
+        """Return itself: an immutable object needs no copy."""
         return self
 
     @final
@@ -135,10 +140,10 @@ class Manifold(Registered, ABC):
 
     @final
     def check(self, x: ArrayLike, *, tolerance: float = 1e-6) -> None:
-        """Raise PointError, a ValueError, unless the rows of x (c, d) lie on the manifold to within ``tolerance``.
+        """Raise PointError, a ValueError, unless the rows of x (c, d) are on the manifold to within ``tolerance``.
 
-        The tolerance is a distance, beyond the ends of an interval a part of its width. The error names the row that is
-        farthest off (or not finite). Where `distance` is unknown only the shape is checked.
+        The tolerance is a distance, beyond the ends of an interval a share of its width. The error names the farthest
+        row (or one that is not finite). If `distance` is unknown, only the shape is checked.
         """
         points = self._points(x)
         departure = self._departure(points)
@@ -179,16 +184,16 @@ class Manifold(Registered, ABC):
 
     @final
     def eigenfunctions(self, level: int, points: Iterable[NDArray[np.float64]] | None = None) -> Eigenspace:
-        """Return the eigenspace at a level: orthonormal functions for the uniform probability, and how isometries act.
+        """Return the eigenspace at a level: functions orthonormal for the uniform probability.
 
         The basis of an eigenspace depends on fundamental points, chosen once per process. With ``points``, the arrays
-        that `Eigenspace.points()` gave elsewhere, the functions are the same as there, on any machine.
+        returned by `Eigenspace.points()` elsewhere, the functions are the same on any machine.
         """
         return self._eigenspace(check_integer("level", level, 0), None if points is None else iter(points))
 
     @final
     def levels_within(self, count: int) -> int:
-        """Return how many of the first levels have at most ``count`` eigenfunctions together: levels are whole.
+        """Return the number of first levels with at most ``count`` eigenfunctions together.
 
         Raises ValueError for a count above a million.
         """
@@ -236,13 +241,13 @@ class Manifold(Registered, ABC):
 
     @final
     def _open(self, field: KillingField) -> str | None:
-        """Why translations along a field do not close at s = 2 pi, or None."""
+        """Return why translations along a field do not close at s = 2 pi, or None."""
         turns = 2 * np.pi * field.shift / [period or np.inf for period in self.periods]
         if np.abs(turns - np.rint(turns)).max() <= 1e-6:
             return None
         return (
-            f"2 pi b must be whole periods, so that translations close; it is {turns.round(9) + 0.0} of them; take a "
-            "vector between two copies of one point"
+            f"2 pi b must be whole periods, so that translations close; it is {turns.round(9) + 0.0} of them; pass "
+            "a vector between two copies of one point"
         )
 
     @final
@@ -252,7 +257,7 @@ class Manifold(Registered, ABC):
 
     @final
     def _unknown(self, what: str) -> ValueError:
-        return ValueError(f"{what} {self!r} are not known in closed form; use a manifold that offers them")
+        return ValueError(f"{what} {self!r} are not known in closed form; use another manifold")
 
     @final
     def _points(self, x: ArrayLike) -> Array:
@@ -266,7 +271,7 @@ class Manifold(Registered, ABC):
 
 @dataclass(frozen=True)
 class Flat(Manifold):
-    """A box of full dimension in Cartesian coordinates, the product of m intervals from lower_i to upper_i."""
+    """Box of full dimension in Cartesian coordinates, the product of m intervals from lower_i to upper_i."""
 
     lower: tuple[float, ...]
     upper: tuple[float, ...]

@@ -1,4 +1,4 @@
-"""What an eigenspace of the Laplace-Beltrami operator offers, and levels of eigenvalues as tuples of indices."""
+"""Interface of eigenspaces of the Laplace-Beltrami operator, and levels of eigenvalues as tuples of indices."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
 TOGETHER = 1e-9
-"""Values that agree to this relative difference are one level."""
+"""Relative difference up to which values are one level."""
 LARGEST = 10**7
-"""The most tuples that are enumerated."""
+"""Largest number of enumerated tuples."""
 
-_GROWTH = 1.5  # of the bound up to which tuples are enumerated
+_GROWTH = 1.5  # excess of the bound for enumeration
 
 
 class IndexLevels:
-    """The distinct values of a function of tuples of indices, ascending, with the tuples that have each.
+    """Distinct values of a function of tuples of indices, ascending, with the tuples of each value.
 
-    ``within(bound)`` gives the tuples (r, m) of values up to a bound and a little above, with these values (r,). The
-    bound grows with what is asked for, and what was found is kept.
+    ``within(bound)`` returns the tuples (r, m) of values up to a bound and a little above, and these values (r,). The
+    bound increases as levels are requested; results are cached.
     """
 
     def __init__(self, within: Callable[[float], tuple[Integers, Floats]], bound: float):
@@ -44,7 +44,7 @@ class IndexLevels:
         """
         found, bound = self._known
         while len(found[2]) <= number or found[2][number] * (1 + 2 * TOGETHER) > bound:
-            bound *= _GROWTH  # the last level may lack tuples beyond the bound
+            bound *= _GROWTH  # the last level may be incomplete
             found = _gathered(*self._within(bound))
             self._known = found, bound
         indices, edges, values = found
@@ -86,7 +86,7 @@ Array = NDArray[np.floating[Any]]
 Matrix = Array | csr_array
 
 DENSE_LIMIT = 5000
-"""The most functions among which invariant ones are solved for."""
+"""Largest number of functions among which invariant ones are computed."""
 
 _STEP = 1e-30  # its square is negligible relative to 1
 
@@ -105,34 +105,34 @@ def along(polynomials: Callable[[Array], Array], x: Array, direction: Array) -> 
 
 
 class Functions(ABC):
-    """m functions of one eigenvalue of -Laplace-Beltrami, orthonormal for the uniform probability.
+    """Functions of one eigenvalue of -Laplace-Beltrami, orthonormal for the uniform probability.
 
-    They are linear combinations φ = T r of raw functions r (zonal functions, waves) that are cheap to evaluate, so
-    that combinations Uᵀ φ cost one product, (Uᵀ T) r.
+    The m functions are linear combinations φ = T r of raw functions r (zonal functions, waves) that are cheap to
+    evaluate, so that combinations Uᵀ φ cost one product, (Uᵀ T) r.
     """
 
     @property
     @abstractmethod
     def ambient(self) -> int:
-        """The number of coordinates d of a point."""
+        """Number of coordinates d of a point."""
 
     @property
     @abstractmethod
     def size(self) -> int:
-        """The number m of functions."""
+        """Number of functions m."""
 
     @property
     def transform(self) -> Matrix | None:
-        """T (m, q), or None for the identity."""
+        """Matrix T (m, q), or None for the identity."""
         return None
 
     @abstractmethod
     def raw(self, x: Array) -> Array:
-        """r(x_k), (q, c), at points x (c, d)."""
+        """Return r(x_k), (q, c), at points x (c, d)."""
 
     @abstractmethod
     def raw_along(self, x: Array, direction: Array) -> Array:
-        """direction(x_k) . grad r(x_k), (q, c), for directions (c, d)."""
+        """Return direction(x_k) . grad r(x_k), (q, c), for directions (c, d)."""
 
     def points(self) -> tuple[NDArray[np.float64], ...]:
         """Return the fundamental points of zonal bases, which reproduce the same functions."""
@@ -140,12 +140,15 @@ class Functions(ABC):
 
     @final
     def values(self, x: ArrayLike) -> Array:
-        """φ_i(x_k) at points x (c, d), (c, m). Cut large arrays into blocks: all is computed at once."""
+        """Return φ_i(x_k), (c, m), at points x (c, d), computed at once: split large arrays into blocks."""
         return self._transformed(self.raw(self._checked(x)))
 
     @final
     def derivatives(self, x: ArrayLike, direction: ArrayLike) -> Array:
-        """direction(x_k) . grad phi_i(x_k) for directions (c, d), (c, m); those of tangent directions are intrinsic."""
+        """Return direction(x_k) . grad phi_i(x_k), (c, m), for directions (c, d).
+
+        Derivatives along tangent directions are intrinsic.
+        """
         return self._transformed(self.raw_along(self._checked(x), self._checked(direction)))
 
     @final
@@ -163,7 +166,7 @@ class Functions(ABC):
 @final
 @dataclass(frozen=True, eq=False)
 class Combination(Functions):
-    """Uᵀ φ for the harmonics φ of an eigenspace, U (m, r) with orthonormal columns."""
+    """Functions Uᵀ φ for the harmonics φ of an eigenspace, U (m, r) with orthonormal columns."""
 
     space: Eigenspace
     vectors: Matrix
@@ -178,7 +181,7 @@ class Combination(Functions):
 
     @cached_property
     def transform(self) -> Matrix:
-        """Uᵀ T, in C order."""
+        """Matrix Uᵀ T, in C order."""
         u, inner = self.vectors, self.space.transform
         if inner is not None:
             return np.ascontiguousarray(u.T @ inner)
@@ -195,11 +198,15 @@ class Combination(Functions):
 
 
 class Eigenspace(Functions, ABC):
-    """One eigenspace of -Laplace-Beltrami: all m functions φ, orthonormal for the uniform probability.
+    """Eigenspace of -Laplace-Beltrami: m functions φ, orthonormal for the uniform probability.
 
-    An isometry g acts by an orthogonal matrix D(g): φ(g x) = D(g) φ(x) and D(g h) = D(g) D(h). A function aᵀ φ
-    is invariant under g iff D(g) a = a. A Killing field X acts by an antisymmetric matrix, the derivative dD(X) of
-    D(exp(s X)) at s = 0: aᵀ φ is invariant under its flow iff dD(X) a = 0.
+    An isometry g acts by an orthogonal matrix D(g): φ(g x) = D(g) φ(x) and D(g h) = D(g) D(h). A function aᵀ φ is
+    invariant under g iff D(g) a = a. A Killing field X acts by an antisymmetric matrix, the derivative dD(X) of D(exp(s
+    X)) at s = 0: aᵀ φ is invariant under its flow iff dD(X) a = 0.
+
+    See Also
+    --------
+    Manifold.eigenfunctions : Returns the eigenspace of a level.
 
     Examples
     --------
@@ -210,7 +217,7 @@ class Eigenspace(Functions, ABC):
     """
 
     eigenvalue: float
-    """The eigenvalue that all functions share."""
+    """Eigenvalue of all functions."""
 
     @abstractmethod
     def action(self, g: Isometry) -> Matrix:

@@ -1,4 +1,4 @@
-"""Flat tori: circles side by side, or a box with periodic sides; their functions are waves."""
+"""Flat tori: products of circles, or a box with periodic sides; their functions are waves."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from daskspectral.validation import check_integer
 
 
 class Torus(Manifold):
-    """A manifold of points with m orthogonal angles t of period 2π, of constant speed r.
+    """Manifold of points with m orthogonal angles t of period 2π, of constant speed r.
 
     -Laplace-Beltrami has the eigenvalues Σ_i (k_i r_i)² over k in Z^m, with eigenfunctions exp(i k.t).
     """
@@ -29,7 +29,7 @@ class Torus(Manifold):
     @property
     @abstractmethod
     def rates(self) -> Floats:
-        """The lengths r (m,) of the gradients of the angles."""
+        """Norms r (m,) of the gradients of the angles."""
 
     @abstractmethod
     def angles(self, x: Array) -> Array:
@@ -144,7 +144,7 @@ class FlatTorus(Torus):
 
     def affine(self, g: Isometry) -> tuple[Integers, Array]:
         blocks = g.matrix.reshape(self.m, 2, self.m, 2).transpose(0, 2, 1, 3)
-        sign = np.rint(np.linalg.det(blocks)).astype(np.int64)  # 0 where circle j does not go to circle i
+        sign = np.rint(np.linalg.det(blocks)).astype(np.int64)  # 0 unless circle j is mapped to circle i
         i, j = np.nonzero(sign)
         shift = np.zeros(self.m)
         shift[i] = np.arctan2(blocks[i, j, 1, 0], blocks[i, j, 0, 0])  # the image of the angle 0
@@ -216,10 +216,10 @@ class PeriodicBox(Torus, Flat):
 @final
 @dataclass(frozen=True, eq=False)
 class WaveSpace(Eigenspace):
-    """√2 cos(k.t), then √2 sin(k.t), over one frequency of each pair k, -k; the function 1 for k = 0.
+    """Functions √2 cos(k.t), then √2 sin(k.t), over one frequency of each pair k, -k; the function 1 for k = 0.
 
-    With t -> A t + b, exp(i k.t) becomes exp(i k.b) exp(i (Aᵀ k).t): D(g) is sparse, and invariant functions are
-    read off the orbits of frequencies. Along t' = w, exp(i k.t) is multiplied by i k.w.
+    With t -> A t + b, exp(i k.t) becomes exp(i k.b) exp(i (Aᵀ k).t): D(g) is sparse, and invariant functions follow
+    from the orbits of frequencies. Along t' = w, exp(i k.t) is multiplied by i k.w.
     """
 
     torus: Torus
@@ -236,7 +236,7 @@ class WaveSpace(Eigenspace):
 
     @property
     def constant(self) -> bool:
-        """Whether its frequency is 0."""
+        """True if its frequency is 0."""
         return not self.frequencies.any()
 
     def raw(self, x: Array) -> Array:
@@ -275,10 +275,10 @@ class WaveSpace(Eigenspace):
         return csr_array((np.concatenate([-speed, speed]), where), shape=(2 * h, 2 * h))
 
     def closed_form(self, isometries: Sequence[Isometry], algebra: Sequence[KillingField]) -> csr_array:
-        """One function for each orbit of frequencies whose phases close up, and whose k.w are 0 for a flow; sparse.
+        """Return one function for each orbit of frequencies with closed phases, and with k.w = 0 for flows; sparse.
 
-        c_(Aᵀ k) = c_k exp(i k.b) is carried along the orbit. Turned so that c_(-k) is the conjugate of c_k, the sum of
-        the c_k e_k is real where the orbit holds -k with k; of two orbits k and -k one has the real part, the other the
+        c_(Aᵀ k) = c_k exp(i k.b) is constant along the orbit. If c_(-k) is made the conjugate of c_k, the sum of the
+        c_k e_k is real if the orbit contains -k with k; of two orbits k and -k one has the real part, the other the
         imaginary part.
         """
         if self.constant:
@@ -290,7 +290,7 @@ class WaveSpace(Eigenspace):
         own = np.empty_like(closed, dtype=np.int64)
         own[orbit] = np.roll(orbit, h)  # the orbit of -k
         own -= np.arange(len(own))
-        turn = np.empty(len(closed))  # one for each orbit, as phases are so modulo 2 pi
+        turn = np.empty(len(closed))  # one for each orbit, because phases are modulo 2 pi
         turn[orbit] = -(phase + np.roll(phase, h)) / 2
         turn[own < 0] += np.pi / 2
         angle = phase + turn[orbit]
@@ -302,12 +302,12 @@ class WaveSpace(Eigenspace):
         return csr_array((entries[kept], (rows[kept], columns[kept])), shape=(2 * h, int(closed.sum())))
 
     def _speed(self, field: KillingField) -> Array:
-        """k.w of each frequency (r,), whole numbers, as a flow closes at 2 pi."""
-        time = 1 / (1 + float(np.abs(field.matrix).sum(axis=1).max()))  # no angle turns by pi
+        """Return k.w of each frequency (r,), integers because a flow closes at 2 pi."""
+        time = 1 / (1 + float(np.abs(field.matrix).sum(axis=1).max()))  # no angle is rotated by pi
         return np.asarray(np.rint(self.frequencies @ self.torus.affine(field.flow(time))[1] / time))
 
     def _moved(self, g: Isometry) -> Move:
-        """Where each of the frequencies (k, then -k) goes, A^T k, and its phase k.b."""
+        """Return the images A^T k of the frequencies (k, then -k), and their phases k.b."""
         matrix, shift = self.torus.affine(g)
         signed = np.concatenate([self.frequencies, -self.frequencies])
         return places(signed @ matrix, signed), signed @ shift

@@ -1,4 +1,4 @@
-"""A manifold known by its normals."""
+"""Manifold defined by its normals."""
 
 from __future__ import annotations
 
@@ -98,4 +98,4 @@ class Implicit(Manifold):
         return normals
 
     def _fault(self, g: Isometry) -> str:
-        return "on a manifold known by its normals alone, isometries cannot be distinguished from other maps"
+        return "on a manifold defined by normals, isometries cannot be distinguished from other maps"

@@ -133,10 +133,10 @@ def _spectrum(interval: Interval) -> IndexLevels:
 @final
 @dataclass(frozen=True, eq=False)
 class LegendreSpace(Eigenspace):
-    """prod_i √(2 l_i + 1) P_(l_i)(t_i) for the degrees l (r, m) of one level; factors are evaluated once.
+    """Functions prod_i √(2 l_i + 1) P_(l_i)(t_i) for the degrees l (r, m) of one level; factors are evaluated once.
 
     A signed permutation permutes the degrees, and each reflection changes the sign of odd ones: D(g) is sparse, and
-    invariant functions are read off the orbits. No flow but that of 0 keeps an interval.
+    invariant functions follow from the orbits. Only the zero flow preserves an interval.
     """
 
     interval: Interval
@@ -182,7 +182,7 @@ class LegendreSpace(Eigenspace):
         return csr_array((self.size, self.size))
 
     def closed_form(self, isometries: Sequence[Isometry], algebra: Sequence[KillingField]) -> csr_array:
-        """One function for each orbit of degrees around which the signs agree; sparse."""
+        """Return one function for each orbit of degrees with consistent signs; sparse."""
         orbit, phase, closed = orbits(self.size, [self._moved(g) for g in isometries])
         rows = np.flatnonzero(closed[orbit])
         columns = (np.cumsum(closed) - 1)[orbit[rows]]
@@ -190,7 +190,7 @@ class LegendreSpace(Eigenspace):
         return csr_array((entries, (rows, columns)), shape=(self.size, int(closed.sum())))
 
     def _moved(self, g: Isometry) -> Move:
-        """phi_k(g x) = phi_target(k)(x), with the phase pi where it is the negative."""
+        """Return indices and phases with phi_k(g x) = ± phi_index(k)(x), phase pi for the negative."""
         source = np.abs(g.matrix).argmax(axis=1)  # (g x)_i is x_source[i], or its reflection
         reflected = g.matrix[np.arange(self.ambient), source] < 0
         images = np.empty_like(self.degrees)

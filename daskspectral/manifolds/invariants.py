@@ -1,6 +1,6 @@
-"""Invariant and equivariant functions of one eigenspace, from the generators of a group and its Lie algebra alone.
+"""Invariant and equivariant functions of one eigenspace, from the generators of a group and its Lie algebra.
 
-Of functions that isometries permute, up to phases, what is invariant is read off their orbits.
+If isometries permute the functions, up to phases, invariant functions follow from the orbits.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from daskspectral.manifolds.eigenspace import DENSE_LIMIT, Array, Eigenspace, Fl
 from daskspectral.manifolds.isometry import Isometry, KillingField
 
 Move = tuple[Integers, Floats]
-"""Where each of n functions goes, (n,), and by which phase it is multiplied there, (n,)."""
+"""Images (n,) of n functions, and their phases (n,)."""
 
-_TRIVIAL = 1e-11  # a phase below this, gathered around a cycle of functions, is rounding
+_TRIVIAL = 1e-11  # a phase below this, summed around a cycle of functions, is rounding error
 
 
 def places(rows: Integers, among: Integers) -> Integers:
-    """Where each of the distinct rows (n, m) is among the same rows in another order."""
+    """Return the indices of distinct rows (n, m) among the same rows in another order."""
     found = np.empty(len(rows), dtype=np.int64)
     found[np.lexsort(rows.T)] = np.lexsort(among.T)
     return found
@@ -32,7 +32,7 @@ def places(rows: Integers, among: Integers) -> Integers:
 def orbits(count: int, moves: Sequence[Move]) -> tuple[Integers, Floats, NDArray[np.bool_]]:
     """Return the orbit of each of `count` functions, its phase relative to the first, and which orbits close.
 
-    An orbit closes, and holds one invariant function, if all ways round it multiply by the same phase.
+    An orbit closes, and contains one invariant function, if all its cycles multiply by the same phase.
     """
     sources = np.tile(np.arange(count), len(moves))
     targets = np.concatenate([target for target, _ in moves]) if moves else sources
@@ -42,7 +42,7 @@ def orbits(count: int, moves: Sequence[Move]) -> tuple[Integers, Floats, NDArray
     phase, known = np.zeros(count), np.zeros(count, dtype=bool)
     known[front] = True
     closed = np.ones(len(front), dtype=bool)
-    while len(front):  # each move is a permutation: its orbit is reached forwards
+    while len(front):  # each move is a permutation, which reaches its orbit forwards
         reached = []
         for target, shift in moves:
             fresh = front[~known[target[front]]]
@@ -61,7 +61,7 @@ def orbits(count: int, moves: Sequence[Move]) -> tuple[Integers, Floats, NDArray
 _ZERO = 1e-6  # singular values above are never zeros
 _ROUNDING = 1e-11  # times the size: singular values up to this may be zeros
 _COUPLED = 1e-13  # entries of D(g) above couple functions of a torus
-_GAP = 100.0  # the least ratio between the smallest singular value kept and the largest zero
+_GAP = 100.0  # least ratio of the smallest nonzero singular value to the largest zero
 
 
 def invariant_coefficients(
@@ -118,10 +118,10 @@ def invariant_coefficients(
 
 
 def check_dense(size: int) -> None:
-    """Raise ValueError for more functions than invariant ones can be solved for among."""
+    """Raise ValueError for more functions than invariant ones can be computed among."""
     if size > DENSE_LIMIT:
         raise ValueError(
-            f"invariant functions are solved for among at most {DENSE_LIMIT} functions, got a level of {size}; take "
+            f"invariant functions are computed among at most {DENSE_LIMIT} functions, got a level of {size}; use "
             "fewer levels"
         )
 
@@ -146,7 +146,7 @@ def null_space(actions: Sequence[Array], derived: Sequence[Array] = ()) -> Array
     for each in derived[1:]:
         factor = _stacked(factor, each @ start)
     values, rows = _singular(factor)
-    values = np.maximum(values[::-1], 64 * np.finfo(float).eps * m)  # ascending; below, all is rounding
+    values = np.maximum(values[::-1], 64 * np.finfo(float).eps * m)  # ascending; below, rounding errors
     candidates = np.flatnonzero(values <= _ZERO)
     if not len(candidates):
         return start[:, :0]
@@ -168,7 +168,7 @@ def _still(derived: Array) -> Array:
     if values.max(initial=0) > _ZERO:
         raise ValueError(
             f"expected a Killing field whose flow closes at 2 pi, with eigenvalues i times integers; received i times "
-            f"{np.sqrt(values.max()):.3g}; `Manifold.check_killing` tells what is wrong with it"
+            f"{np.sqrt(values.max()):.3g}; use `Manifold.check_killing`"
         )
     return np.ascontiguousarray(vectors)
 
@@ -177,7 +177,7 @@ def _singular(factor: Array) -> tuple[Array, Array]:
     """Return the singular values, descending, and right singular vectors, as rows."""
     try:
         _, values, rows = scipy.linalg.svd(factor, lapack_driver="gesdd")
-    except scipy.linalg.LinAlgError:  # many equal values can defeat divide and conquer, and not in another order
+    except scipy.linalg.LinAlgError:  # divide and conquer can fail for many equal values, but not in another order
         _, values, rows = scipy.linalg.svd(factor[:, ::-1], lapack_driver="gesdd")
         rows = rows[:, ::-1]
     return values, rows
@@ -193,13 +193,13 @@ def equivariant_coefficients(
 ) -> Matrix:
     """Return an orthonormal basis U (m k, r) of the matrices A (m, k), row by row, with f = Aᵀ φ equivariant.
 
-    f(g x) = ρ(g) f(x) holds if and only if D(g) A ρ(g)ᵀ = A for every generator g, and dD(X) A + A drho(X)ᵀ = 0
-    for every X of the algebra: coefficients are the vectors fixed by the tensor products of D(g) and ρ(g). On tori,
-    where D(g) is sparse, they are found orbit by orbit of frequencies, and U is sparse. `components` is k; `pairs` are
+    f(g x) = ρ(g) f(x) holds if and only if D(g) A ρ(g)ᵀ = A for every generator g, and dD(X) A + A drho(X)ᵀ = 0 for
+    every X of the algebra: coefficients are the vectors fixed by the tensor products of D(g) and ρ(g). On tori, whose
+    D(g) are sparse, they are computed by orbits of frequencies, and U is sparse. `components` is k; `pairs` are
     generators with their orthogonal matrices ρ(g), and elements of the algebra with theirs, drho(X), each as one
     isometry, or one field, of the d coordinates of a point and k more.
 
-    Raises ValueError for m k above 5000, and where no gap separates zero singular values from the others.
+    Raises ValueError for m k above 5000, and if no gap separates zero singular values from the others.
 
     Examples
     --------
@@ -232,7 +232,7 @@ def equivariant_coefficients(
 
 
 def _by_orbits(actions: Sequence[csr_array], null: Callable[[Sequence[Array]], Array], k: int) -> csr_array:
-    """Return the null space, one part for each set of functions that the sparse matrices mix with each other."""
+    """Return the null space, one part for each set of functions that the sparse matrices couple."""
     where = [action.tocoo() for action in actions]
     entries = np.concatenate([a.data for a in where])
     rows, columns = (np.concatenate([a.coords[axis] for a in where]) for axis in (0, 1))

@@ -1,4 +1,4 @@
-"""Isometries as affine maps of the coordinates, and Killing fields: the isometries infinitely near the identity."""
+"""Isometries as affine maps of the coordinates, and Killing fields, the infinitesimal isometries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SAME = 1e-11  # tolerance of equal entries
 
 @dataclass(frozen=True, eq=False)
 class _Affine(Registered):
-    """A matrix (d, d) and a shift (d,) of coordinates."""
+    """Matrix (d, d) and shift (d,) of coordinates."""
 
     matrix: NDArray[np.float64]
     shift: NDArray[np.float64]
@@ -36,7 +36,7 @@ class _Affine(Registered):
     @final
     @property
     def size(self) -> int:
-        """The number of coordinates d."""
+        """Number of coordinates d."""
         return len(self.matrix)
 
     dimension = size
@@ -48,7 +48,7 @@ class _Affine(Registered):
 
     @final
     def beside(self, other: Self) -> Self:
-        """Both on coordinates side by side, the other's last."""
+        """Return the direct sum, with the other's coordinates last."""
         matrix = scipy.linalg.block_diag(self.matrix, other.matrix)
         return type(self)(matrix, np.concatenate([self.shift, other.shift]))
 
@@ -87,12 +87,12 @@ class Isometry(_Affine):
 
     @property
     def generators(self) -> tuple[Isometry]:
-        """Itself, as of a group."""
+        """Itself, as for a group."""
         return (self,)
 
     @property
     def trivial(self) -> bool:
-        """Whether it is exactly the identity."""
+        """True for the exact identity."""
         return not self.shift.any() and bool((self.matrix == np.eye(self.size)).all())
 
     def __call__(self, x: ArrayLike) -> NDArray[np.float64]:
@@ -150,12 +150,12 @@ class KillingField(_Affine):
 
     @property
     def algebra(self) -> tuple[KillingField]:
-        """Itself, as of a group."""
+        """Itself, as for a group."""
         return (self,)
 
     @property
     def trivial(self) -> bool:
-        """Whether it is 0."""
+        """True if it is 0."""
         return not (self.shift.any() or self.matrix.any())
 
     def flow(self, s: float) -> Isometry:

@@ -1,4 +1,4 @@
-"""Products of manifolds: sums of eigenvalues, products of eigenfunctions, which exchanges of equal factors permute."""
+"""Products of manifolds: sums of eigenvalues and products of eigenfunctions; equal factors may be exchanged."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from daskspectral.manifolds.isometry import Isometry, KillingField
 from daskspectral.validation import check_type
 
 Levels = tuple[int, ...]
-"""A level of each factor."""
+"""Level of each factor."""
 
 _ZERO = 1e-11  # an entry between two factors up to this does not mix them
 
@@ -91,7 +91,7 @@ class Product(Manifold):
 
     @property
     def factors(self) -> tuple[Manifold, ...]:
-        """Manifolds that are multiplied, none of them a product, in the order of their coordinates."""
+        """Factors, none of them a product, in the order of their coordinates."""
         return tuple(
             leaf
             for factor in (self.first, self.second)
@@ -137,7 +137,7 @@ class Product(Manifold):
         return ProductSpace(tuple(spaces), terms, value)
 
     def _sums(self, level: int) -> tuple[float, tuple[Levels, ...]]:
-        """Return the eigenvalue of a level, and the tuples of levels of the factors that make it."""
+        """Return the eigenvalue of a level, and the tuples of levels of the factors with this sum."""
         tuples, value = _spectrum(self).level(level)
         return value, tuple(map(tuple, tuples.tolist()))
 
@@ -160,7 +160,7 @@ def _both(first: Array | None, second: Array | None) -> Array | None:
 
 
 def _side_by_side(first: Array, second: Array) -> Array:
-    """Fields (a, c, d) and (b, c, e) as fields (a + b, c, d + e)."""
+    """Return fields (a, c, d) and (b, c, e) as fields (a + b, c, d + e)."""
     a, c, d = first.shape
     frame = np.zeros((a + len(second), c, d + second.shape[2]), dtype=np.result_type(first, second))
     frame[:a, :, :d], frame[a:, :, d:] = first, second
@@ -187,21 +187,21 @@ def _up_to(manifold: Manifold, bound: float) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class TensorFunctions(Functions):
-    """u_i(x_1) v_j(x_2) ..., the last index fastest, for tuples of functions of the factors, one tuple after another.
+    """Products u_i(x_1) v_j(x_2) ..., the last index fastest, for tuples of functions of the factors, in order.
 
-    Functions of a factor that several tuples hold are evaluated once.
+    Functions of a factor in several tuples are evaluated once.
     """
 
     terms: tuple[tuple[Functions, ...], ...]
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
-        """The number of coordinates of each factor."""
+        """Number of coordinates of each factor."""
         return tuple(f.ambient for f in self.terms[0])
 
     @cached_property
     def rows(self) -> list[slice]:
-        """Where the products of each tuple are."""
+        """Rows of the products of each tuple."""
         return slices_of(prod(f.size for f in term) for term in self.terms)
 
     @property
@@ -217,7 +217,7 @@ class TensorFunctions(Functions):
 
     def raw_along(self, x: Array, direction: Array) -> Array:
         def moved(t: Array) -> Array:
-            """At x + t v, to first order in t."""
+            """Return the products at x + t v, to first order in t."""
             return self._tensors(
                 len(x), lambda f, part: (f.values(x[:, part]) + t * f.derivatives(x[:, part], direction[:, part])).T
             )
@@ -238,19 +238,19 @@ class TensorFunctions(Functions):
 
 
 def _products(left: Array, right: Array) -> Array:
-    """All products of values (m, c) and (n, c) at the same points, (m n, c)."""
+    """Return all products of values (m, c) and (n, c) at the same points, (m n, c)."""
     return np.asarray((left[:, None] * right[None]).reshape(-1, left.shape[1]))
 
 
 def slices_of(sizes: Iterable[int]) -> list[slice]:
-    """Consecutive slices of these lengths."""
+    """Return consecutive slices of these lengths."""
     return [slice(a, b) for a, b in pairwise(accumulate(sizes, initial=0))]
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class _FactorMove:
-    """An isometry of a product, factor by factor: it maps x to x' with x'_i = parts[i](x_order[i])."""
+    """Isometry of a product by factors: it maps x to x' with x'_i = parts[i](x_order[i])."""
 
     order: tuple[int, ...]
     parts: tuple[Isometry, ...]
@@ -281,7 +281,7 @@ class _FactorMove:
 @final
 @dataclass(frozen=True, eq=False)
 class ProductSpace(TensorFunctions, Eigenspace):
-    """φ_i(x_1) ψ_j(x_2) ..., the last index fastest, over the tuples of levels with one sum of eigenvalues.
+    """Functions φ_i(x_1) ψ_j(x_2) ..., the last index fastest, over the tuples of levels with one sum of eigenvalues.
 
     D of isometries of the factors is a Kronecker product; an exchange of equal factors maps functions of levels (l, m)
     to functions of levels (m, l).
@@ -311,7 +311,7 @@ class ProductSpace(TensorFunctions, Eigenspace):
 
     @cached_property
     def _rows(self) -> dict[Levels, slice]:
-        """Where the functions of each tuple of levels are."""
+        """Rows of the functions of each tuple of levels."""
         return dict(zip(self.levels, self.rows, strict=True))
 
 
@@ -333,21 +333,21 @@ def factor_moves(
 
 
 def _kronecker(parts: Sequence[Matrix]) -> Matrix:
-    """D_1 kron D_2 kron ..., sparse where one is."""
+    """Return D_1 kron D_2 kron ..., sparse if one is."""
     if any(isinstance(part, csr_array) for part in parts):
         return reduce(lambda left, right: csr_array(sparse.kron(left, right)), parts)
     return reduce(np.kron, map(dense, parts))
 
 
 def _reordered(sizes: Sequence[int], axes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where the entries of an array of the given shape are once its axes are transposed."""
+    """Return the indices of the entries of an array of this shape after its axes are transposed."""
     return np.arange(prod(sizes)).reshape(sizes).transpose(axes).ravel()
 
 
 def _assembled(
     rows: Sequence[slice], columns: Sequence[slice], pieces: Sequence[Matrix], shape: tuple[int, int]
 ) -> Matrix:
-    """Return a matrix of pieces at rows and columns, zero elsewhere; sparse where all pieces are."""
+    """Return a matrix of pieces at rows and columns, zero elsewhere; sparse if all pieces are."""
     plain = [piece.tocoo() for piece in pieces if isinstance(piece, csr_array)]
     if len(plain) == len(pieces):
         entries = np.concatenate([piece.data for piece in plain])

@@ -20,8 +20,8 @@ from daskspectral.manifolds.flat_torus import FlatTorus, WaveSpace
 from daskspectral.manifolds.isometry import Isometry, KillingField
 from daskspectral.validation import check_integer
 
-_KEPT = 1e-7  # of a kernel's mean: pivots above belong to functions
-_ROUNDING = 1e-9  # those below do not
+_KEPT = 1e-7  # relative to a kernel's mean: larger pivots belong to functions
+_ROUNDING = 1e-9  # smaller ones do not
 
 
 @final
@@ -126,13 +126,13 @@ def projected(x: Array, direction: Array | None = None) -> tuple[Array, Array | 
 @final
 @dataclass(frozen=True)
 class SphereKernel:
-    """Z_l(t) = N(d, l) C_l^a(t) / C_l^a(1), t = x . y, a = (d - 2) / 2, of all harmonics of degree l; d ≥ 3.
+    """Kernel Z_l(t) = N(d, l) C_l^a(t) / C_l^a(1), t = x . y, a = (d - 2) / 2, of all harmonics of degree l; d ≥ 3.
 
     It reproduces them for the uniform probability.
     """
 
     ambient: int
-    """The number of coordinates d."""
+    """Number of coordinates d."""
     degree: int
 
     @property
@@ -160,9 +160,9 @@ class SphereKernel:
 @final
 @dataclass(frozen=True, eq=False)
 class ZonalSpace(Eigenspace):
-    """All harmonics of a degree by their zonal kernel: φ(x) = C⁻¹ Z(V, x), Z(V, V) = C Cᵀ, exact at any degree.
+    """Harmonics of a degree by their zonal kernel: φ(x) = C⁻¹ Z(V, x), Z(V, V) = C Cᵀ, exact at any degree.
 
-    V (m, d) are fundamental points, as many as functions; functions are taken at x / |x|, so that their gradient is
+    V (m, d) are fundamental points, as many as functions; functions are evaluated at x / |x|, so that their gradient is
     tangential. D(g) = C⁻¹ Z(V g Vᵀ) C^(-T), and dD(X) = C⁻¹ [Z'(v_i . v_j) (v_iᵀ X v_j)] C^(-T).
     """
 
@@ -171,7 +171,7 @@ class ZonalSpace(Eigenspace):
     eigenvalue: float
 
     def __post_init__(self) -> None:
-        _ = self.transform  # workers have the driver's
+        _ = self.transform  # workers use those of the driver
 
     @classmethod
     def of(cls, manifold: Manifold, kernel: SphereKernel, points: Iterator[NDArray[np.float64]] | None) -> ZonalSpace:

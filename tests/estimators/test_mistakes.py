@@ -40,7 +40,7 @@ EARLY: dict[str, Callable[[], Any]] = {
     "periods": lambda: make(basis=PERIODIC).plan(Rows(X, standardize=True)),
     "columns=": lambda: dsp.KernelEmbedding().fit(Rows(X, columns=[0])),
     "DiffusionMap": lambda: dsp.DiffusionMap().fit(Rows(X, standardize=True)),
-    "KernelEmbedding takes every row": lambda: dsp.KernelEmbedding().fit(Rows(X, on_invalid="skip")),
+    "KernelEmbedding": lambda: dsp.KernelEmbedding().fit(Rows(X, on_invalid="skip")),
     "views of each row for cross: (x, y)": lambda: dsp.CCA(1).fit(X),
     # words and numbers
     "checkpoint must": lambda: make().fit(X, checkpoint=3),
@@ -72,7 +72,7 @@ def test_a_mistake_is_an_error_before_any_task(name: str) -> None:
 
 
 LATE: dict[str, Callable[[dsp.SpectralDecomposition, Path], Any]] = {
-    "total sample weight": lambda m, p: make().fit(X, sample_weight=np.zeros(len(X))),
+    "sample weights": lambda m, p: make().fit(X, sample_weight=np.zeros(len(X))),
     "distinct label": lambda m, p: make(folds=np.zeros(len(X), int)).fit(X),
     "x.zarr": lambda m, p: dsp.load(zarr.create_array(p / "x.zarr", data=X).store.root),
     "out.zarr": lambda m, p: [m.transform(X, out=p / "out.zarr") for _ in range(2)],

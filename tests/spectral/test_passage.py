@@ -216,8 +216,8 @@ def test_arguments_that_do_not_fit_are_named(walks: list[Any], fitted: Any) -> N
         "a must be a set": lambda: fitted.first_passage(walks, None, in_b),
         "a must have 1 columns": lambda: est.first_passage(walks[0], dsp.basis.BallBoundary(1, (0, 0))),
         "sets must be": lambda: fitted.chapman_kolmogorov(3),
-        "'side' is no option here": lambda: fitted.first_passage(walks, in_a).passage_time(STATES, side="right"),
-        "'foo' is no option here": lambda: fitted.transform(STATES, foo=1),
+        "'side'": lambda: fitted.first_passage(walks, in_a).passage_time(STATES, side="right"),
+        "'foo'": lambda: fitted.transform(STATES, foo=1),
     }
     for message, call in calls.items():
         with pytest.raises((TypeError, ValueError), match=message):
