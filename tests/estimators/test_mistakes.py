@@ -31,7 +31,7 @@ PERIODIC = Landmarks(dsp.kernels.Periodic(GAUSSIAN, (3.0, None, None)), 10)
 EARLY: dict[str, Callable[[], Any]] = {
     # data
     "compute_chunk_sizes": lambda: make().fit(LAZY[LAZY[:, 0] > 0]),
-    "20 landmarks": lambda: make(basis=Landmarks("auto", 20)).fit(Rows(X[:19], standardize=True)),
+    "n_landmarks": lambda: make(basis=Landmarks("auto", 20)).fit(Rows(X[:19], standardize=True)),
     "'malt'": lambda: make().fit(Rows(X, columns=["malt"])),
     "standardize": lambda: Rows(X, standardize="no"),
     "'tim'": lambda: make().fit(Rows(FIELD, sample_dims="tim")),
