@@ -3,7 +3,7 @@
 from daskspectral.cli.signatures import Parameters
 
 SEED = {"random_state": 0}
-ROWS = Parameters("data.rows:Rows", "sample_dims latitude anomaly detrend on_invalid allow_missing")
+ROWS = Parameters("data.rows:Rows", "sample_dims latitude anomaly detrend delays on_invalid allow_missing")
 PREPARED = Parameters(ROWS.path, "columns standardize")
 VALID = Parameters(ROWS.path, "on_invalid allow_missing")
 COMPLETE = Parameters(ROWS.path, "allow_missing")

@@ -57,7 +57,8 @@ class Bad:
     """Invalid row: its global number, the reason, and the field.
 
     `error` is set for a point that a manifold rejects, which is an error for any `on_invalid`. `column` is the column
-    of the field before selection. `share` is the share of the other rows read with it that are invalid too.
+    of the field before selection, in the row `delay` rows before the last one of a window. `share` is the share of the
+    other rows read with it that are invalid too.
     """
 
     row: int
@@ -66,6 +67,7 @@ class Bad:
     error: PointError | None = None
     column: int | None = None
     share: float = 0.0
+    delay: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +156,8 @@ class Batches:
         valid = None if self.rows.on_invalid == "keep" else valid_rows(checked)
         if valid is not None:
             if self.rows.on_invalid == "raise":
-                bad = first_invalid(checked, columns)
+                delays = {name: p.delays for name, p in self.rows.preparations.items()}
+                bad = first_invalid(checked, columns, delays)
                 assert bad is not None
                 self.bad = replace(
                     bad, row=int(batch[NUMBER][bad.row]), share=(np.count_nonzero(~valid) - 1) / len(valid)
@@ -211,8 +214,15 @@ def valid_rows(batch: Mapping[str, Array]) -> Array | None:
     return valid
 
 
-def first_invalid(batch: Mapping[str, Array], columns: Mapping[str, tuple[int, ...]] | None = None) -> Bad | None:
-    """Return the first invalid row of a batch; `columns` numbers the columns of some fields."""
+def first_invalid(
+    batch: Mapping[str, Array],
+    columns: Mapping[str, tuple[int, ...]] | None = None,
+    delays: Mapping[str, int] | None = None,
+) -> Bad | None:
+    """Return the first invalid row of a batch; `columns` numbers the columns of some fields.
+
+    For windows of rows, with these numbers of `delays`, it is the first invalid row of the data.
+    """
     valid = valid_rows(batch)
     if valid is None:
         return None
@@ -221,16 +231,20 @@ def first_invalid(batch: Mapping[str, Array], columns: Mapping[str, tuple[int, .
         entry = np.asarray(values[row])
         broken = np.argwhere(~(np.isfinite(entry) if name == "weight" else usable(entry)))
         if len(broken):
+            width, delay = entry.size // (delays or {}).get(name, 1), 0
+            if width < entry.size:  # the earliest row of a window
+                delay = int(broken[-1, 0]) // width
+                broken = broken[broken[:, 0] >= delay * width]
             index = tuple(broken[0].tolist())
             value = "NaN" if np.isnan(entry[index]) else entry[index]
             why = ", whose square overflows: scale it down" if np.isfinite(entry[index]) else ""
             if not index:
                 return Bad(row, f"{'the sample weight' if name == 'weight' else name} is {value}{why}", name)
             chosen = (columns or {}).get(name)
-            shown = chosen[index[0]] if chosen is not None else index[0] if len(index) == 1 else index
+            shown = (chosen or range(width))[index[0] % width] if len(index) == 1 else index
             place = shown if isinstance(shown, int) else None
             reason = f"{'X' if name == 'x' else name} has {value} in column {shown}{why}"
-            return Bad(row, reason, name, column=place)
+            return Bad(row, reason, name, column=place, delay=delay)
         if name == "weight" and entry < 0:
             return Bad(row, f"the sample weight is negative ({entry})", name)
     raise AssertionError("the row is valid")

@@ -248,6 +248,12 @@ class RowLabels:
             coords[names[name]] = coordinate.rename({key: new for key, new in renamed.items() if key != new})
         return replace(self, dims=tuple(names[dim] for dim in self.dims), coords=coords)
 
+    def taken(self, dim: Hashable, places: Array) -> RowLabels:
+        """Return the labels of the rows at these places along a dimension."""
+        sizes = tuple(len(places) if own == dim else size for own, size in zip(self.dims, self.sizes, strict=True))
+        coords = {k: c.isel({dim: places}) if dim in c.dims else c for k, c in self.coords.items()}
+        return replace(self, sizes=sizes, coords=coords)
+
     def place(self, row: int) -> str:
         """Return the position of a row as text, such as "time=2001-03-01T00:00:00"."""
         found = []

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import dask.array as da
     import zarr
 
+    from daskspectral.data.windows import Windows
+
 Array = NDArray[Any]
 DAMAGE = (ValueError, RuntimeError, ArithmeticError, LookupError, OSError, EOFError, zlib.error, lzma.LZMAError)
 AWAY = (FileNotFoundError, PermissionError, ConnectionError)  # errors of a store, not of damaged data
@@ -55,6 +57,8 @@ class Reader(ABC):
     """Zarr arrays from which a dask array is read, if they are known."""
     chunk: int = 0
     """Number of rows of the chunks of a zarr array."""
+    windows: Windows | None = None
+    """Windows of rows of another array, if these are the rows."""
 
     @property
     @abstractmethod
@@ -71,7 +75,7 @@ class Reader(ABC):
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k != "times"}
+        return {k: v for k, v in self.__dict__.items() if k not in ("times", "windows")}
 
     def named(self, names: ColumnNames | None) -> Self:
         """Return this reader with names of its columns."""
@@ -352,6 +356,9 @@ class _Over(Reader):
     def parts(self) -> tuple[Reader, ...]:
         return self.reader.parts
 
+    def lenient(self) -> Reader:
+        return replace(self, reader=self.reader.lenient())
+
 
 @dataclass(frozen=True, eq=False)
 class _ZarrColumns(_Over):
@@ -555,6 +562,11 @@ class TakenReader(_Over):
     borders: Array
 
     @property
+    def before(self) -> int:
+        """The number of rows that are read before each of these."""
+        return 0
+
+    @property
     def shape(self) -> tuple[int, ...]:  # type: ignore[override]
         return (int(self.borders[-1]), *self.reader.shape[1:])
 
@@ -579,11 +591,12 @@ class TakenReader(_Over):
         i, j = np.searchsorted(self.borders, [start, stop - 1], "right") - 1
         cut = np.maximum(self.borders[i : j + 1], start)
         starts = self.starts[i : j + 1] + cut - self.borders[i : j + 1]
-        return TakenReader(self.reader.localize(first, last + 1), starts, np.append(cut, stop))
+        reader = self.reader.localize(first - self.before, last + 1)
+        return replace(self, reader=reader, starts=starts, borders=np.append(cut, stop))
 
     def within(self, start: int, stop: int) -> Iterator[tuple[Reader, int, int]]:
         for a, b, _ in self._pieces(start, stop):
-            yield from self.reader.within(a, b)
+            yield from self.reader.within(a - self.before, b)
 
     def rows(self, start: int, stop: int) -> Array:
         """Return the numbers in the reader of the selected rows start to stop."""

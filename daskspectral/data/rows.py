@@ -63,6 +63,11 @@ class Rows:
     detrend : int, optional
         Degree of a polynomial in time that is subtracted too. It is fitted jointly with the means; without
         `anomaly` it is fitted by ordinary least squares.
+    delays : int, default=1
+        Number of consecutive rows per window (delay embedding: extended EOFs, Hankel dynamic mode decomposition). The
+        fit sees x_t, x_{t-1}, ..., x_{t-delays+1} side by side, for each row t with so many rows before it: in its
+        trajectory, in its member of an ensemble, and without a gap of its times. Results are those of these rows, the
+        last ones of the windows; patterns have the dimension `delay`. No copy is made: tasks read a few more rows.
     fields : mapping of str to array-like of shape (n, ...), optional
         Additional arrays of the operator by name, such as {"potential": v}, with one row for each row of the data;
         labeled arrays are aligned with its rows.
@@ -112,6 +117,7 @@ class Rows:
     latitude: str | None = None
     anomaly: str | None = None
     detrend: int | None = None
+    delays: int = 1
     fields: Mapping[str, Any] | None = None
     on_invalid: str = "raise"
     allow_missing: bool = False
@@ -132,6 +138,7 @@ class Rows:
             check_option(name, getattr(self, name), allowed)
         if self.detrend is not None:
             check_integer("detrend", self.detrend, 1, MOST_DEGREE)
+        check_integer("delays", self.delays, 1)
         check_type("fields", self.fields, (Mapping, type(None)), "a mapping of names to arrays")
         if self.fields and self.on_invalid == "pairwise":
             raise ValueError("on_invalid must not be 'pairwise' with fields=. Pass on_invalid='skip'")
@@ -164,6 +171,11 @@ class Rows:
         rows = rows[0] if isinstance(rows, tuple) else rows
         take = importlib.import_module("sklearn.utils")._safe_indexing
         rows = np.arange(len(self))[rows]
+        if self.delays > 1 and np.any(np.diff(rows) != 1):
+            raise ValueError(
+                f"delays={self.delays} requires rows that follow one another, and others are taken. Hold out the end "
+                "of the rows"
+            )
         for name, value in (self.fields or {}).items():
             if _shape(value)[:1] != (len(self),):
                 raise ValueError(f"the field {name} must have {len(self)} rows, as X, got the shape {_shape(value)}")

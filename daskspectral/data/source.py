@@ -19,6 +19,7 @@ from daskspectral.data.frames import is_frame
 from daskspectral.data.readers import ArrayReader, DaskReader, JoinedReader, Reader, TakenReader, lazy_rows
 from daskspectral.data.rows import OpenedRows, Rows
 from daskspectral.data.times import Clock, RowTimes, runs
+from daskspectral.data.windows import Windows, in_windows, on_dask
 from daskspectral.errors import column_name
 from daskspectral.moments.autocovariance import ONE_SERIES, Series
 from daskspectral.operators.base import check_given
@@ -29,6 +30,7 @@ from daskspectral.validation import is_sequence, loaded
 if TYPE_CHECKING:
     import dask.array as da
 
+    from daskspectral.data.layout import RowLabels
     from daskspectral.moments import Moments
     from daskspectral.operators import Operator
     from daskspectral.operators.regression import Regression
@@ -43,12 +45,18 @@ class Preparation(Registered):
     """Preparation of the columns of x: selection, then (x - mean) / scale.
 
     Without a scale the mean is a center near the rows, relative to which sums keep their digits; with a scale the
-    columns are standardized.
+    columns are standardized. Rows that are windows of `delays` rows of the data have the columns of each in order.
     """
 
     columns: tuple[int, ...] | None = None
     mean: Array | None = None
     scale: Array | None = None
+    delays: int = 1
+
+    @property
+    def row_columns(self) -> tuple[int, ...] | None:
+        """The numbers of the columns that are used of a row of the data."""
+        return None if self.columns is None else self.columns[: len(self.columns) // self.delays]
 
     def selected(self, x: Array) -> Array:
         """Return the used columns (c, d) of raw rows (c, n_features_in)."""
@@ -71,7 +79,7 @@ class Preparation(Registered):
             points = (points if self.scale is None else points * self.scale) + self.mean
         if self.columns is None:
             return points
-        raw = np.zeros((*points.shape[:-1], width), np.result_type(points, float))
+        raw = np.zeros((*points.shape[:-1], width * self.delays), np.result_type(points, float))
         raw[..., list(self.columns)] = points
         return raw
 
@@ -83,7 +91,7 @@ class Preparation(Registered):
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Preparation:
         """Return the inverse of `state`, also among other entries."""
-        return cls(state["columns"], state["mean"], state["scale"])
+        return cls(state["columns"], state["mean"], state["scale"], state.get("delays", 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,13 +143,15 @@ class Pairs:
 class Lagged:
     """Pairs (x, future) of rows `lag` apart, of each trajectory in order.
 
-    `longest` is the longest lag of all views, and `series` the order of the pairs of a single array in time.
+    `longest` is the longest lag of all views, and `series` the order of the pairs of a single array in time. Rows may
+    be `windows` of those of each trajectory.
     """
 
     lag: int
     longest: int
     trajectories: tuple[Pairs, ...]
     series: Series = ONE_SERIES
+    windows: tuple[Windows, ...] = ()
 
     @property
     def short(self) -> int:
@@ -197,8 +207,18 @@ class Source:
 
     @property
     def in_time(self) -> bool:
-        """Whether rows are consecutive in time: those of trajectories, and rows with times."""
-        return self.lagged is not None or in_order(self.readers["x"].times)
+        """Whether rows are consecutive in time: those of trajectories, windows, and rows with times."""
+        return self.lagged is not None or self.delays > 1 or in_order(self.readers["x"].times)
+
+    @property
+    def delays(self) -> int:
+        """Number of rows of the data in each row, a window if there are several."""
+        return self.preparation.delays
+
+    @property
+    def longest(self) -> int:
+        """Number of rows from the first to the last row of the data in a pair or a window."""
+        return self.delays - 1 + (0 if self.lagged is None else self.lagged.longest)
 
     @property
     def series(self) -> Series:
@@ -246,7 +266,16 @@ class Source:
     def column_name(self, column: int) -> str:
         """Return the name of a column of x, after selection, for messages."""
         chosen = self.preparation.columns
-        return column_name(column if chosen is None else chosen[column], self.names())
+        number = column if chosen is None else chosen[column]
+        return column_name(number % (self.n_features_in // self.delays), self.names())
+
+    def place(self, field: str, row: int, delay: int = 0) -> tuple[int, int]:
+        """Return the trajectory, and the row of the data in it, of a row of a field, or of so many rows before it."""
+        trajectory, windows = 0, self.readers["x"].windows
+        if self.lagged is not None:
+            trajectory, row = self.lagged.place(field, row)
+            windows = self.lagged.windows[trajectory] if self.lagged.windows else None
+        return trajectory, row if windows is None else windows.row(row, delay)
 
     def width(self, view: str) -> int:
         """Return the number of columns of the raw points of a view."""
@@ -297,18 +326,30 @@ def open_source(
         if value is not None:
             readers[name] = as_reader(value, label_of(name))
     check_rows(readers)
-    prepared = {name: Preparation() for name in apart}
+    if rows.delays > 1:
+        x = readers["x"]
+        windows = _windows(rows.delays, x, clock_of([x], False), 0)
+        if not windows.count:
+            raise ValueError(f"delays={rows.delays} requires as many consecutive rows of X, got {x.shape[0]} rows")
+        lazy = any(reader.lazy for reader in readers.values())
+        readers = in_windows(on_dask(readers) if lazy else readers, ("x", *views, *apart), windows)
+    prepared = {name: Preparation(delays=rows.delays) for name in apart}
     return _source(readers, rows, views=tuple(views), apart=prepared, progress=progress)
 
 
 def _source(readers: dict[str, Reader], rows: Rows, **options: Any) -> Source:
     """Return the source of readers with the options of the rows."""
-    prepared = Preparation(check_columns(rows.columns, readers["x"].shape[1]))
+    width = readers["x"].shape[1] // rows.delays
+    columns = check_columns(rows.columns, width)
+    if columns is not None:
+        columns = tuple(delay * width + column for delay in range(rows.delays) for column in columns)
+    prepared = Preparation(columns, delays=rows.delays)
     found = Source(aligned(readers), prepared, standardize=rows.standardize, on_invalid=rows.on_invalid, **options)
     if not isinstance(rows, OpenedRows):
         return found
     sides = {"x": rows.factors, **dict.fromkeys(found.apart, rows.right_factors)}
-    factors = {view: found.preparations[view].selected(f[None])[0] for view, f in sides.items() if f is not None}
+    given = {view: np.tile(factors, rows.delays) for view, factors in sides.items() if factors is not None}
+    factors = {view: found.preparations[view].selected(f[None])[0] for view, f in given.items()}
     return replace(found, names=rows.names, factors=factors)
 
 
@@ -386,6 +427,21 @@ def open_trajectories(
         _check_trajectory(i if several else None, readers, trajectories[0])
     points = [readers["x"] for readers in trajectories]
     clock = clock_of(points, several)
+    windows: tuple[Windows, ...] = ()
+    lazy = any(readers[name].lazy for readers in trajectories for name in readers)
+    if rows.delays > 1:
+        windows = tuple(_windows(rows.delays, x, clock, i) for i, x in enumerate(points))
+        if not any(found.count for found in windows):
+            most = max(reader.shape[0] for reader in points)
+            raise ValueError(f"delays={rows.delays} requires as many rows of X in a row, got at most {most}")
+        if clock is not None:
+            places = [found.steps(x.times) for found, x in zip(windows, points, strict=True) if x.times is not None]
+            clock = replace(clock, times=tuple(t[some] for t, some in zip(clock.times, places, strict=True)))
+        trajectories = [
+            in_windows(on_dask(readers) if lazy else readers, ("x",), found)
+            for readers, found in zip(trajectories, windows, strict=True)
+        ]
+        points = [readers["x"] for readers in trajectories]
     pairs = [
         Pairs.apart(reader.shape[0], shifts)
         if clock is None or reader.times is None
@@ -398,7 +454,6 @@ def open_trajectories(
             raise ValueError(f"{which} must be less than the length of the longest trajectory, {most}, got {longest}")
     elif not any(found.count for found in pairs) or not whole:
         _check_clock(clock, pairs, longest, several)
-    lazy = any(reader.lazy for readers in trajectories for reader in readers.values())
 
     def joined(name: str, view: str = "x") -> Reader:
         return _join(name, [readers[name] for readers in trajectories], pairs, view, lazy, whole)
@@ -408,8 +463,25 @@ def open_trajectories(
     times, series = points[0].times, ONE_SERIES
     if clock is not None and times is not None and not several:
         series = times.series_of(pairs[0].count // (times.before * times.behind))
-    lagged = Lagged(lag, longest, tuple(pairs), series)
+    lagged = Lagged(lag, longest, tuple(pairs), series, windows)
     return _source(readers, rows, views=tuple(shifts), lagged=lagged, progress=progress)
+
+
+def _windows(delays: int, x: Reader, clock: Clock | None, i: int) -> Windows:
+    """Return the windows of rows that follow one another by one step, of trajectory i of a clock if there is one."""
+    shifts = {"last": delays - 1}
+    if clock is None or x.times is None:
+        pairs, stride = Pairs.apart(x.shape[0], shifts), 1
+    else:
+        pairs, stride = Pairs.in_time(clock, i, x.times, shifts, whole=True), x.times.behind
+    return Windows(delays, stride, pairs.starts["last"], pairs.borders)
+
+
+def windows_of(X: Any, labels: RowLabels | None, delays: int) -> tuple[Reader, RowLabels | None]:
+    """Return the windows of rows of X, and the labels of their last rows. Raises ValueError as `clock_of`."""
+    reader = points_reader(X, "X")
+    found = _windows(delays, reader, clock_of([reader], False), 0)
+    return found.of(reader), labels and found.labels(labels, reader.times)
 
 
 def clock_of(points: Sequence[Reader], several: bool) -> Clock | None:

@@ -133,10 +133,9 @@ class Run:
         return Reading(self.source.preparations, dropped, selected, self.source.on_invalid, raw, least)
 
     def _error(self, bad: Bad) -> InvalidRowError | PointError:
-        row, of, which = bad.row, "", f"row {bad.row} is the first that cannot be used"
-        lagged = self.source.lagged
+        trajectory, row = self.source.place(bad.field, bad.row, bad.delay)
+        of, which, lagged = "", f"row {row} is the first that cannot be used", self.source.lagged
         if lagged is not None:
-            trajectory, row = lagged.place(bad.field, bad.row)
             of = f" of trajectory {trajectory}" if len(lagged.trajectories) > 1 else ""
             which = f"row {row}{of} cannot be used"
         if bad.error is not None:

@@ -256,7 +256,7 @@ class Estimator(Evaluator, BaseEstimator):
         single = operator is None or (not of_trajectories(operator) and len(operator.views) == 1)
         fitted = vars(self).get("preparation_") or Preparation()
         data = self._like_fit(rows.data) if single else rows.data
-        return replace(rows, data=data, columns=fitted.columns, standardize=False)
+        return replace(rows, data=data, columns=fitted.row_columns, standardize=False, delays=fitted.delays)
 
     def _pairs_y(self, learns: bool) -> bool:
         """Return whether y is the second view of each row.
@@ -307,7 +307,7 @@ class MeasuredEstimator(Estimator):
         if moments.basis.after_pass:
             self.kernel_ = self.search_results_.best_params["basis"].kernel
         self.preparation_ = Preparation.from_state(moments.preparation)
-        self.n_features_in_ = int(moments.preparation["n_features_in"])
+        self.n_features_in_ = int(moments.preparation["n_features_in"]) // self.preparation_.delays
         return self
 
     @final

@@ -19,13 +19,13 @@ from daskspectral.data.layout import Layout
 from daskspectral.data.readers import ArrayReader
 from daskspectral.data.remote import using
 from daskspectral.data.rows import Rows
-from daskspectral.data.source import Preparation, are_trajectories
+from daskspectral.data.source import Preparation, are_trajectories, windows_of
 from daskspectral.data.writing import refuse_existing, refuse_input
 from daskspectral.errors import InvalidRowError
 from daskspectral.estimators.reading import add_column_name, aligned, names_of, refuse_names, stacked_as, wanted_columns
 from daskspectral.estimators.summary import summary_of
 from daskspectral.operators.paired import of_trajectories
-from daskspectral.passes.apply import Result, RowFunction, apply_rows
+from daskspectral.passes.apply import Result, RowFunction, apply_rows, labelled_rows
 from daskspectral.passes.parameters import EXTRAPOLATE
 from daskspectral.registry import Registered, Trusted
 from daskspectral.store import load, save
@@ -45,6 +45,8 @@ class Evaluator(Registered, ABC):
     n_features_in_: int
     numbering: ClassVar[tuple[str, int]] = ("component", 0)
     """Dimension of several functions in labeled results, and number of the first."""
+    takes_delays: ClassVar[bool] = False
+    """Whether rows can be windows of rows of the data."""
     values_name: ClassVar[str] = "eigenfunction"
     """Name of values of the functions in labeled results."""
 
@@ -126,6 +128,7 @@ class Evaluator(Registered, ABC):
         out: Path | None = None,
         overwrite: bool = False,
         progress: bool | None = None,
+        short: bool = False,
         **unknown: Any,
     ) -> Any:
         """Evaluate a function at the rows of X, in X's container, with the options of `transform` and `predict`.
@@ -161,13 +164,21 @@ class Evaluator(Registered, ABC):
             if rows.on_invalid == "pairwise" and not function.gaps:
                 raise ValueError("on_invalid='pairwise' requires a model fitted with it. Use 'skip'.")
             X = aligned(self, rows.data if stacked is None else stacked.reader, "X", wanted)
+            X, labels = self._like_fit(X, vars(self)[RIGHT] if role == Role.TEST else None), None
+            if stacked is not None:
+                labels = stacked.rows
+            if function.preparation.delays > 1:
+                X, labels = windows_of(X, labels, function.preparation.delays)
+                if short and not X.shape[0]:
+                    empty = output(np.empty((0, function.columns), function.dtype))
+                    return empty if labels is None else labelled_rows(empty, output, labels)
             try:
                 return apply_rows(
                     replace(function, nan_rows=rows.on_invalid != "raise", extrapolate=extrapolate),
-                    self._like_fit(X, vars(self)[RIGHT] if role == Role.TEST else None),
+                    X,
                     lazy=is_lazy(rows.data),
                     output=output,
-                    rows=None if stacked is None else stacked.rows,
+                    rows=labels,
                     provenance=self._provenance() if out is not None else None,
                     out=out,
                     overwrite=overwrite,
@@ -189,7 +200,7 @@ class Evaluator(Registered, ABC):
         found = []
         for i, part in enumerate(parts_of(X)):
             try:
-                found.append(self._rows(function, part, **options))
+                found.append(self._rows(function, part, short=True, **options))
             except InvalidRowError as error:
                 error.args = (f"X[{i}]: {error}", *error.args[1:])
                 raise
@@ -199,8 +210,10 @@ class Evaluator(Registered, ABC):
         """Raise ValueError for other columns than those of the fit, or another scaling."""
         fitted = vars(self).get("preparation_") or Preparation()
         every = tuple(range(self.n_features_in_))
-        if rows.columns is not None and check_columns(rows.columns, len(every)) != (fitted.columns or every):
+        if rows.columns is not None and check_columns(rows.columns, len(every)) != (fitted.row_columns or every):
             raise ValueError(f"columns must be those of the fit, got {list(rows.columns)}. Omit them.")
+        if rows.delays not in (1, fitted.delays):
+            raise ValueError(f"delays must be those of the fit, {fitted.delays}, got {rows.delays}. Omit them.")
         if rows.standardize and fitted.scale is None:
             raise ValueError("standardize=True requires a fit with it. Omit standardize, or fit again.")
 

@@ -90,7 +90,7 @@ def wanted_columns(rows: Rows, model: Any = None) -> tuple[Rows, dict[Role, Want
     Those of a fitted model are the columns of its fit. Raises ValueError for rows of other columns.
     """
     own = {} if model is None else vars(model)
-    names, used = own.get("columns_"), getattr(own.get("preparation_"), "columns", None)
+    names, used = own.get("columns_"), getattr(own.get("preparation_"), "row_columns", None)
     layout, count = own.get("layout_"), getattr(model, "n_features_in_", None)
     right = Wanted(own.get("right_columns_"))
     if not are_names(rows.columns):

@@ -40,6 +40,7 @@ def identity_of(snapshot: Manifest, source: Source, params: Mapping[str, Any]) -
     plain = {f"parameter {name}": _digested(encode(value)) for name, value in params.items()}
     reading = {
         "columns": source.preparation.columns,
+        "delays": source.delays,
         "standardize": source.standardize,
         "on_invalid": source.on_invalid,
     }

@@ -15,9 +15,10 @@ from daskspectral.data.containers import is_lazy
 from daskspectral.data.frames import is_frame
 from daskspectral.data.integrity import Manifest
 from daskspectral.data.rows import Rows
-from daskspectral.data.source import Source, are_trajectories, open_source
+from daskspectral.data.source import Source, are_trajectories, open_source, windows_of
 from daskspectral.estimators.base import Estimator
 from daskspectral.estimators.bases import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from daskspectral.estimators.reading import aligned
 from daskspectral.estimators.table import Table
 from daskspectral.passes.apply import RowFunction
 from daskspectral.validation import is_data_array
@@ -138,8 +139,13 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         For frames in `Rows`, which scikit-learn does not see, the index of the frame is used.
         """
         data = Rows.of(X).data
-        if self._wanted == "pandas" and data is not X and is_frame(data) and hasattr(data, "index"):
-            return importlib.import_module("pandas").DataFrame(found, index=data.index)
+        delays = vars(self)["preparation_"].delays if self.takes_delays else 1
+        if self._wanted == "pandas" and (data is not X or delays > 1) and is_frame(data) and hasattr(data, "index"):
+            index = data.index
+            if delays > 1:
+                windows: Any = windows_of(aligned(self, data, "X", self._columns_wanted()), None, delays)[0].windows
+                index = index[windows.last]
+            return importlib.import_module("pandas").DataFrame(found, index=index)
         if self._wanted == "default" or not is_data_array(found):
             return found
         values = np.asarray(found).reshape(-1, found.shape[-1])

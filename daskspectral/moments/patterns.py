@@ -60,6 +60,11 @@ class Patterns:
         """Reconstruct the points (n, d) from function values (n, k)."""
         return np.asarray((self.mean + (values - self.offset) @ self.maps).real)
 
+    def of_columns(self, count: int) -> Patterns:
+        """Return the regression of the first columns alone."""
+        found = {name: getattr(self, name)[..., :count] for name in ("mean", "maps", "single", "total")}
+        return replace(self, **found)
+
     def in_columns(self, preparation: Any, width: int, units: Any) -> Patterns:
         """Return the patterns in the `width` raw columns of X, times `units`; 0 in columns that were left out.
 

@@ -9,7 +9,7 @@ values; the values are uncertain. Correlated rows invalidate the error bars, wit
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -154,13 +154,15 @@ class Reliability:
             sides.append((self.problem.operator.right_view, right, spreads, prepared["right"]))
         for view, basis, spreads, own in sides:
             scaled = basis.periodic or any(isinstance(b.kernel, Linear) for b in basis.landmark_parts)
-            if not scaled and (text := unequal_units(spreads, partial(self._column, view, own.get("columns")))):
+            if not scaled and (text := unequal_units(spreads, partial(self._column, view, own))):
                 return text
         return ""
 
-    def _column(self, view: str, chosen: Sequence[int] | None, column: int) -> str:
+    def _column(self, view: str, preparation: Mapping[str, Any], column: int) -> str:
         """Return the name of a prepared column of a view."""
+        chosen = preparation.get("columns")
         number = column if chosen is None else chosen[column]
+        number %= preparation["n_features_in"] // preparation.get("delays", 1)
         return column_name(number, self.names()) if view == "x" else f"column {number} of {view}"
 
     def missed(self) -> str:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     import dask.array as da
     import xarray as xr
 
+    from daskspectral.data.windows import Windows
+
 Array = NDArray[Any]
 Guessed = tuple[NDArray[np.bool_], Array | None]
 """At which points (c,) values are a guess, and how far (c,) each is from being none; None if that is not measured."""
@@ -162,17 +164,18 @@ def mapped_rows(
     return Counted(values if output is None else output(values), tally)
 
 
-def _lazy_values(function: RowFunction, rows: Array, block_info: Any = None) -> Array:
+def _lazy_values(function: RowFunction, rows: Array, windows: Windows | None = None, block_info: Any = None) -> Array:
     """The values of a function on a block of a lazy array, whose rows are not checked yet."""
     start = block_info[0]["array-location"][0][0] if block_info else 0
     if not function.nan_rows:
         columns = None if function.preparation.columns is None else {"x": function.preparation.columns}
-        bad = first_invalid({"x": function.preparation.selected(rows)}, columns)
+        delays = {"x": function.preparation.delays}
+        bad = first_invalid({"x": function.preparation.selected(rows)}, columns, delays)
         if bad is not None:
+            row = start + bad.row if windows is None else windows.row(start + bad.row, bad.delay)
             raise InvalidRowError(
-                f"row {start + bad.row} cannot be used: {bad.reason}. With Rows(X, on_invalid='skip') such rows "
-                "become NaN",
-                start + bad.row,
+                f"row {row} cannot be used: {bad.reason}. With Rows(X, on_invalid='skip') such rows become NaN",
+                row,
                 bad.column,
             )
     with renumbered(lambda k: start + k):
@@ -283,7 +286,8 @@ def apply_rows(
         blocks = lazy_rows(reader)
         chunks, meta = (blocks.chunks[0], (function.columns,)), np.empty((0, 0), function.dtype)
         own = {"dtype": function.dtype, "chunks": chunks, "meta": meta, "token": "apply"}
-        values = output.lazily(da.map_blocks(partial(_lazy_values, function), blocks, **own))
+        each = partial(_lazy_values, function, windows=reader.windows)
+        values = output.lazily(da.map_blocks(each, blocks, **own))
     return values if rows is None else labelled_rows(values, output, rows)
 
 

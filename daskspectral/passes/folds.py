@@ -74,8 +74,8 @@ class FoldRequest:
             if block is None:
                 return RandomFolds(before.number, rule)
             return BlockedFolds(before.number, block[0], FoldKind.BLOCKS, *block[2:])
-        if self.random and source.lagged is not None:
-            raise ValueError("folds='random' is for independent rows, and pairs of a trajectory overlap: leave it out")
+        if self.random and source.longest > 0:
+            raise ValueError("folds='random' requires independent rows, and pairs or windows overlap. Leave it out")
         if self.blocks or (source.in_time and not self.random):
             return _blocks(source, self.number)
         rule = FoldKind.RANDOM if self.random else FoldKind.HASH
@@ -234,7 +234,7 @@ def _blocks(source: Source, number: int) -> BlockedFolds | None:
     Those of several series are of the same times in all of them, or whole series if these are short. Raises ValueError
     if the blocks would be too short.
     """
-    n, lag, series = source.n, 1 if source.lagged is None else source.lagged.longest, source.series
+    n, lag, series = source.n, max(1, source.longest), source.series
     unit, period, several = series.stride, 0, 1
     if series.length:
         period, several = series.length, n // series.length

@@ -318,7 +318,7 @@ def with_baseline(stacked: StackedRows, rows: Rows, what: str, weight: Any, *, r
     baseline = Baseline.of(stacked.rows, what, rows.anomaly, rows.detrend or 0)
     if not read:
         return stacked.layout
-    source = open_source(replace(rows, data=stacked.reader, fields=None), gaps=True, weight=weight)
+    source = open_source(replace(rows, data=stacked.reader, fields=None, delays=1), gaps=True, weight=weight)
     run = Run(source, plan_rows(source, 50.0 * source.row_bytes), description="anomalies")
     each = partial(_baseline_sums, baseline, baseline.design(stacked.rows, what), source.on_invalid == "pairwise")
     tables = baseline.solved(run.reduce(partial(added, each)).sums)

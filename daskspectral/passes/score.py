@@ -58,7 +58,7 @@ def measure_score(model: Any, rows: Rows, *, sample_weight: Any = None, progress
 
 def _compared(function: RowFunction, field: str, unit: float, batch: Mapping[str, Array]) -> dict[str, Spread]:
     """The spread of a field of rows about a function's values, in a unit in which squares stay in range."""
-    y = np.asarray(batch[field], dtype=float).reshape(len(batch[field]), -1)
+    y = np.asarray(batch[field], dtype=float).reshape(len(batch[field]), -1)[:, : function.columns]
     with renumbered(batch[NUMBER].__getitem__):
         return {"spread": Spread.of(y / unit, batch.get("weight"), function.of_prepared(batch["x"])[0] / unit)}
 

@@ -335,7 +335,7 @@ def _run_of(
         sampled = reach_of(source.n - plan.ranges.ranges[0][0], size), size
     tested = min(1.0, max(TESTED_SHARE, TESTED_ROWS / source.n))
     share = share_of_pairs(source.n) if discretisation.scores is None else 1.0
-    followed = share if follows(operator, basis) else 0.0
+    followed = share if follows(operator, basis) and prepared.delays == 1 else 0.0  # windows share rows
     options = groups, runs, gaps, sampled, tested, followed, source.series
     task = SumTask(measured, operator, prepared.scale, prepared.columns, *options)
     dropped = touching if rows == LandmarkRows.DROPPED else basis.domain

@@ -53,8 +53,8 @@ def wide_bytes(source: Source, size: int) -> int:
     columns = reader.transposed()
     if columns is None:
         held = 16 * n * d  # as read, and together
-    elif isinstance(reader, ZarrReader):  # several are decoded at a time for the first rows
-        held = DECODED * int(np.prod(reader.array.chunks)) * reader.dtype.itemsize
+    elif isinstance(stored := reader.parts[0], ZarrReader):  # several are decoded at a time for the first rows
+        held = DECODED * int(np.prod(stored.array.chunks)) * stored.dtype.itemsize
     elif isinstance(columns, DaskReader):  # blocks, and together
         plan = plan_rows(Source({"x": columns}), float(n) ** 2)
         held = 16 * n * threads * max(stop - start for start, stop in plan.ranges)
@@ -98,7 +98,9 @@ def with_points(source: Source, points: Array) -> Source:
     """Return the source with other points (n, q), which are prepared."""
     reader = ArrayReader(points).timed(source.readers["x"].times)
     readers = aligned({**source.readers, "x": reader})
-    return replace(source, readers=readers, preparation=Preparation(), standardize=False, factors={})
+    return replace(
+        source, readers=readers, preparation=Preparation(delays=source.delays), standardize=False, factors={}
+    )
 
 
 def leading_components(source: Source, size: int, *, centered: bool) -> tuple[Source, Array, RowScores]:

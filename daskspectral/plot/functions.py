@@ -263,7 +263,7 @@ def checked_component(estimator: SpectralEstimator, component: int | None) -> in
     return component - first
 
 
-def eof(model: FieldEstimator, mode: int = 1, *, right: bool = False, ax: Axes | None = None) -> Axes:
+def eof(model: FieldEstimator, mode: int = 1, *, right: bool = False, delay: int = 0, ax: Axes | None = None) -> Axes:
     """Draw the map of one mode: the change of the field where its score increases by one standard deviation.
 
     Level lines are drawn for modes above red noise. Maps of longitudes and latitudes have coastlines if cartopy is
@@ -278,6 +278,8 @@ def eof(model: FieldEstimator, mode: int = 1, *, right: bool = False, ax: Axes |
         Number of the mode, counted from 1.
     right : bool, default=False
         Draw the map of y instead of x, for `CCA` and `MCA`.
+    delay : int, default=0
+        After a fit with delays: number of rows before the last row of a window, to which the map belongs.
     ax : Axes, optional
         Axes to draw into; by default of a new figure.
 
@@ -293,7 +295,7 @@ def eof(model: FieldEstimator, mode: int = 1, *, right: bool = False, ax: Axes |
     TypeError
         If `model` is not an estimator that the picture shows.
     ValueError
-        If there is no such mode, or if columns have no dimensions.
+        If there is no such mode or delay, or if columns have no dimensions.
 
     See Also
     --------
@@ -308,8 +310,10 @@ def eof(model: FieldEstimator, mode: int = 1, *, right: bool = False, ax: Axes |
     >>> axes = dsp.plot.eof(model, 1)
     """
     check_fitted(model, FieldEstimator)
-    place = checked_component(model, mode)
-    fields = fields_of(model, [place], right)
+    place, delays = checked_component(model, mode), model.preparation_.delays
+    if check_integer("delay", delay, 0) >= delays:
+        raise ValueError(f"delay must be less than the {delays} delays of the fit, got {delay}")
+    fields = fields_of(model, [place], right, delay)
     if not fields:
         raise ValueError("a map requires labeled columns, such as latitudes and longitudes of an xarray.DataArray")
     axes = draw_field(fields[0], ax, lines=place < modes_above_noise(model))
@@ -579,7 +583,9 @@ def maps_of(estimator: SpectralEstimator, X: Any, components: Sequence[int], rig
     return found
 
 
-def fields_of(estimator: SpectralEstimator, components: Sequence[int], right: bool = False) -> list[xr.DataArray]:
+def fields_of(
+    estimator: SpectralEstimator, components: Sequence[int], right: bool = False, delay: int = 0
+) -> list[xr.DataArray]:
     """Return the regression of labeled columns on each function, by variable; empty for other columns."""
     layout = vars(estimator).get(f"{'right_' * right}layout_")
     if layout is None or not any(variable.dims for variable in layout.variables):
@@ -591,7 +597,9 @@ def fields_of(estimator: SpectralEstimator, components: Sequence[int], right: bo
             patterns = estimator.patterns_.single.real
     except (ValueError, StopIteration):
         return []
-    found = in_the_field(estimator, patterns[list(components)], ("component",), right=right)
+    width = estimator.n_right_features_in_ if right else estimator.n_features_in_
+    patterns = patterns[list(components), delay * width : (delay + 1) * width]
+    found = in_the_field(estimator, patterns, ("component",), right=right)
     return [maps[k] for maps in found.values() if maps.ndim > 1 for k in range(len(components))]
 
 

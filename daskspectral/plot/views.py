@@ -16,9 +16,9 @@ from daskspectral.data.containers import points_reader
 from daskspectral.data.labelled import stack_rows
 from daskspectral.data.readers import ArrayReader
 from daskspectral.data.rows import Rows
-from daskspectral.data.source import Preparation, Source, are_trajectories, joined_rows, open_source
+from daskspectral.data.source import Preparation, Source, are_trajectories, joined_rows, open_source, windows_of
 from daskspectral.engine.sampling import draw_rows
-from daskspectral.estimators.evaluator import parts_of
+from daskspectral.estimators.evaluator import RIGHT, parts_of
 from daskspectral.estimators.reading import aligned
 from daskspectral.plot.canvas import Canvas, Values
 from daskspectral.plot.common import shown, with_unit
@@ -41,8 +41,9 @@ class View:
 
     @property
     def width(self) -> int:
-        """Number of columns of the data of the fit."""
-        return int(self.estimator.n_right_features_in_ if self.right else self.estimator.n_features_in_)
+        """Number of columns of the data of the fit, of all rows of a window."""
+        own = self.estimator.n_right_features_in_ if self.right else self.estimator.n_features_in_
+        return int(own) * self.preparation.delays
 
     @property
     def landmarks(self) -> Array | None:
@@ -56,13 +57,15 @@ class View:
     @property
     def names(self) -> list[str]:
         """Names of columns, with units if known."""
-        layout, names = self._layout, [f"column {i}" for i in range(self.width)]
+        layout, delays = self._layout, self.preparation.delays
+        names = [f"column {i}" for i in range(self.width // delays)]
         if layout is not None:
             attrs = [v.attrs for v in layout.variables for _ in range(v.width)]
             attrs = attrs if layout.kept is None else [a for a, kept in zip(attrs, layout.kept, strict=True) if kept]
             names = [with_unit(name, of) for name, of in zip(layout.names, attrs, strict=True)]
         elif self._columns is not None:
             names = [shown(text) for text in self._columns.texts]
+        names += [f"{name}, {delay} before" for delay in range(1, delays) for name in names]
         chosen = self.preparation.columns
         return names if chosen is None else [names[i] for i in chosen]
 
@@ -77,7 +80,10 @@ class View:
         wanted = self.estimator._columns_wanted(self._role)
         stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=self._layout, wanted=wanted)
         if stacked is not None and len(stacked.rows.dims) == 1 and stacked.rows.dims[0] in stacked.rows.coords:
-            places = np.asarray(stacked.rows.coords[stacked.rows.dims[0]])
+            labels: Any = stacked.rows
+            if self.preparation.delays > 1:
+                labels = windows_of(stacked.reader, labels, self.preparation.delays)[1]
+            places = np.asarray(labels.coords[labels.dims[0]])
             if places.dtype.kind in "iufM":  # numbers or times
                 return shown(str(stacked.rows.dims[0])), places[numbers.astype(int)]
         return "row", numbers.astype(float)
@@ -86,6 +92,8 @@ class View:
         """Return the rows of X in the layout of the fit. Raises ValueError for another number of columns."""
         several = self.estimator._takes_trajectories and are_trajectories(Rows.of(X).data)
         readers = [points_reader(self._data(part), "X") for part in (parts_of(X) if several else [X])]
+        if self.preparation.delays > 1:
+            readers = [windows_of(reader, None, self.preparation.delays)[0] for reader in readers]
         source = open_source(Rows(joined_rows(readers) if several else readers[0], on_invalid="skip"))
         if source.n_features_in != self.width:
             what = "the second view" if self.right else "X"
@@ -114,13 +122,17 @@ class View:
         columns = self.preparation.columns
         rows = np.zeros((int(np.prod(points.shape[:-1])), self.width))
         rows[:, slice(None) if columns is None else list(columns)] = points.reshape(len(rows), -1)
-        return rows if self._columns is None else ArrayReader(rows).named(self._columns)
+        named = self._columns is not None and self.preparation.delays == 1
+        return ArrayReader(rows).named(self._columns) if named else rows
 
     @property
     def plain(self) -> Any:
         """Return the estimator for rows in the layout of the fit, with anomalies subtracted."""
         found = copy.copy(self.estimator)
         vars(found).pop("layout_", None)
+        if self.preparation.delays > 1:  # rows are windows already
+            preparation, width = self._role.named("preparation_"), RIGHT if self.right else "n_features_in_"
+            vars(found).update({preparation: replace(self.preparation, delays=1), width: self.width})
         return found
 
     def evaluate(self, points: Array) -> Array:

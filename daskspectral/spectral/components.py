@@ -112,7 +112,8 @@ def pattern_errors(model: Any) -> Array:
     ends[turned] = -ends[turned][..., ::-1]
     raw = model.preparation_.of_directions.inverse(ends.swapaxes(1, 2), model.n_features_in_)
     layout = vars(model).get("layout_")
-    return np.asarray((raw if layout is None else raw * layout.units).swapaxes(1, 2))
+    units = 1.0 if layout is None or layout.weights is None else np.tile(layout.units, model.preparation_.delays)
+    return np.asarray((raw * units).swapaxes(1, 2))
 
 
 # -- significance ------------------------------------------------------------------------------------------------------
@@ -136,8 +137,8 @@ def significance(model: Any) -> Significance:
     found = modes_of(model)
     if found is None:
         raise ValueError(
-            f"significance requires components of columns, without rotation, and at least {LEAST_ROWS} rows without "
-            f"missing values; the fit has {model.moments_.count} rows"
+            f"significance requires components of columns, without rotation or delays, and at least {LEAST_ROWS} rows "
+            f"without missing values; the fit has {model.moments_.count} rows of {model.preparation_.delays} delays"
         )
     return found
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from daskspectral.data.labelled import ROW, stack_rows
 from daskspectral.data.rows import Rows
+from daskspectral.data.source import windows_of
 from daskspectral.estimators.table import open_table
 from daskspectral.moments.field_modes import Significance
 from daskspectral.operators import Covariance
@@ -205,6 +206,8 @@ class EOF(FieldEstimator):
         rows, layout = Rows.of(X), vars(self).get("layout_")
         stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=layout, wanted=self._columns_wanted())
         labels = None if stacked is None else stacked.rows
+        if stacked is not None and self.preparation_.delays > 1:
+            labels = windows_of(stacked.reader, labels, self.preparation_.delays)[1]
         with open_table(self, X) as table:
             signal, blocks = analytic_rows(self, table.rows)
         fitted, patterns, scores = complex_components(self, signal, blocks, count)

@@ -22,6 +22,7 @@ from daskspectral.data.labelled import ROW
 from daskspectral.data.layout import Layout, free_names, plain
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation, Source, are_trajectories, in_rows, open_data
+from daskspectral.data.windows import DELAY
 from daskspectral.engine.memory import chosen_device, device_here
 from daskspectral.estimators.base import MeasuredEstimator
 from daskspectral.estimators.reading import LABELS
@@ -81,6 +82,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
     right_basis: BasisRecipe | str | None = None
     n_components: float
     solver: Solving | None = None
+    takes_delays = True
     folds: Any
     random_state: Any
 
@@ -177,7 +179,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         right = moments.preparation.get("right")
         if right is not None:
             self.right_preparation_ = Preparation.from_state(right)
-            self.n_right_features_in_ = int(right["n_features_in"])
+            self.n_right_features_in_ = int(right["n_features_in"]) // self.right_preparation_.delays
         return self
 
     def _with(self, moments: Moments, solution: Mapping[str, Any], kept: Set[str]) -> Self:
@@ -448,7 +450,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
     def inverse_transform(self, F: Any) -> Any:
         """Reconstruct the rows X (n, d) from function values F (n, k) by least-squares regression.
 
-        Exact for `Covariance()` with all components.
+        Exact for `Covariance()` with all components. After a fit with delays, rows are the last ones of windows.
 
         Parameters
         ----------
@@ -467,7 +469,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         """
         if are_trajectories(F):
             return [self.inverse_transform(each) for each in F]
-        patterns = self.patterns_
+        patterns = self.patterns_.of_columns(self.n_features_in_)
         labelled = is_data_array(F)
         if labelled and self.numbering[0] in F.dims:
             F = F.transpose(..., self.numbering[0])
@@ -477,11 +479,11 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         labelled = labelled and "layout_" in vars(self)
         if (values.ndim != 2 and not labelled) or values.shape[-1] != len(patterns.maps):
             raise ValueError(f"F must have the shape (n, {len(patterns.maps)}) of transform, got {values.shape}")
-        rows = partial(_reconstructed, patterns, self.preparation_.columns)
+        rows = partial(_reconstructed, patterns, self.preparation_.row_columns)
         if lazy:
             import dask.array as da
 
-            chunks = (*values.chunks[:-1], (self.n_features_in_,))
+            chunks = (*values.chunks[:-1], (patterns.maps.shape[-1],))
             meta = np.empty((0,) * values.ndim)
             found: Any = da.map_blocks(
                 rows, values.rechunk({values.ndim - 1: -1}), chunks=chunks, dtype=float, meta=meta, token="inverse"
@@ -719,7 +721,9 @@ def with_fields(
 def units_of_columns(estimator: Any, right: bool = False) -> Any:
     """Return the factors (d,), or 1, from values in the columns of X, or of the `right` view, to its units."""
     layout = vars(estimator).get(f"{'right_' * right}layout_")
-    return 1.0 if layout is None else layout.units
+    if layout is None or layout.weights is None:
+        return 1.0
+    return np.tile(layout.units, vars(estimator)[f"{'right_' * right}preparation_"].delays)
 
 
 def in_the_field(
@@ -733,13 +737,19 @@ def in_the_field(
 ) -> dict[str, xr.DataArray]:
     """Return values (..., d) in the columns of X as one array per variable of the fit; `x` for unlabeled data.
 
-    Columns are those of the `right` view if it is True. Dimensions and coordinates of the data whose names are `taken`,
-    or in `dims`, are renamed to x_... .
+    Values in the columns of windows of rows have the dimension `delay` before these. Columns are those of the `right`
+    view if it is True. Dimensions and coordinates of the data whose names are `taken`, or in `dims`, are renamed to
+    x_... .
     """
     import xarray as xr
 
     side = "right_" * right
     layout: Layout | None = vars(estimator).get(f"{side}layout_")
+    delays, width = vars(estimator)[f"{side}preparation_"].delays, values.shape[-1]
+    if delays > 1 and width == delays * (vars(estimator)[f"n_{side}features_in_"] if layout is None else layout.width):
+        values = values.reshape(*values.shape[:-1], delays, width // delays)
+        dims, about = (*dims, DELAY), {"long_name": "rows before the last one of a window", "units": "1"}
+        coords = {**(coords or {}), DELAY: (DELAY, np.arange(delays), about)}
     if layout is not None:
         return layout.spread(values, dims, coords, taken=taken)
     names = vars(estimator).get(f"{side}columns_")

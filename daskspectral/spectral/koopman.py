@@ -253,6 +253,7 @@ class Koopman(Process):
         """
         self._check_linear()
         patterns, moved = patterns_of(self.moments_, self.coefficients_), self._moved(steps)
+        patterns = patterns.of_columns(patterns.mean.size // self.preparation_.delays)
         functions, means = self.coefficients_ @ moved, 0.0
         if self.moments_.operator.center:
             means = self.moments_.mean("first") @ functions

@@ -141,8 +141,8 @@ def test_bad_folds(folds: Any) -> None:
 
 
 def fold_rule(n: int, lag: int | None = None, series: Series = ONE_SERIES, **request: Any) -> Any:
-    lagged = None if lag is None else SimpleNamespace(lag=lag, longest=lag)
-    source: Any = SimpleNamespace(n=n, rows=f"{n} rows", in_time=lag is not None, lagged=lagged, series=series)
+    in_time, longest = lag is not None, lag or 0
+    source: Any = SimpleNamespace(n=n, rows=f"{n} rows", in_time=in_time, longest=longest, series=series)
     return FoldRequest(**request).fold_rule(source)
 
 
