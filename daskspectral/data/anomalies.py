@@ -80,7 +80,7 @@ class Baseline(Registered):
         calendar = _calendar(times)
         if calendar != self.calendar and not {calendar, self.calendar} <= {*GREGORIAN}:
             raise ValueError(
-                f"{what} has times of the calendar {calendar!r}, and the fit had {self.calendar!r}: convert them by "
+                f"{what} must have the calendar {self.calendar!r} of the fit, got {calendar!r}: convert it by "
                 f"{what}.convert_calendar({self.calendar!r})"
             )
         labels = _labels(times, self.anomaly)
@@ -89,8 +89,8 @@ class Baseline(Registered):
         strange = sorted({*labels.tolist()} - {*self.labels})
         if strange:
             raise ValueError(
-                f"{what} has times of the {self.anomaly} {strange[0]}, and the fit had none. Leave them out, or fit to "
-                "coarser groups"
+                f"{what} has times of the {self.anomaly} {strange[0]}, which the fit does not contain. Drop them, or "
+                "fit coarser groups"
             )
         t = (_days(times) - self.centre) / self.half
         return np.column_stack([np.searchsorted(self.labels, labels), t[:, None] ** np.arange(1, self.degree + 1)])

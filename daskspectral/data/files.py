@@ -79,7 +79,7 @@ _PACKED = ("scale_factor", "add_offset", "missing_value", "_Unsigned")
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledData:
+class LabeledData:
     """Labeled data: an xarray object whose values are not yet read, or a table.
 
     `direct` reads the array of a zarr group without xarray if its values need no decoding; `files` are readers of all
@@ -97,7 +97,7 @@ class LabelledData:
         return replace(cast(DaskReader, reader), files=found, paths=self.paths) if reader.lazy else reader
 
 
-def open_labelled(value: Any, what: str) -> LabelledData | None:
+def open_labeled(value: Any, what: str) -> LabeledData | None:
     """Return labeled data; None for arrays without labels, and for other values.
 
     DataArrays, Datasets, zarr groups whose arrays have named dimensions, NetCDF files (a path, a pattern with *, or a
@@ -106,7 +106,7 @@ def open_labelled(value: Any, what: str) -> LabelledData | None:
     matches, and ImportError without the library of a format.
     """
     if isinstance(value, loaded("xarray.DataArray", "xarray.Dataset")):
-        return LabelledData(value)
+        return LabeledData(value)
     if isinstance(value, loaded("zarr.Group")):
         return _group(value, what)
     paths = _paths(value)
@@ -114,9 +114,9 @@ def open_labelled(value: Any, what: str) -> LabelledData | None:
         return None
     if all(_ends(path, NETCDF) for path in paths):
         found = _matching(paths, what)
-        return LabelledData(_netcdf(found, what), paths=tuple(found))
+        return LabeledData(_netcdf(found, what), paths=tuple(found))
     if all(_ends(path, PARQUET) or _is_folder_of_parquet(path) for path in paths) or is_csv(paths):
-        return LabelledData(open_table(_matching(paths, what)))
+        return LabeledData(open_table(_matching(paths, what)))
     if is_sequence(value):
         return None
     return _store(paths[0])
@@ -214,7 +214,7 @@ def _netcdf(paths: list[str], what: str) -> xr.Dataset:
     return found
 
 
-def _store(path: str) -> LabelledData | None:
+def _store(path: str) -> LabeledData | None:
     """Return the zarr group at a path; None for other paths, whose errors are raised when they are opened as arrays."""
     local = local_path(path)
     if local is not None and not local.is_dir():
@@ -228,7 +228,7 @@ def _store(path: str) -> LabelledData | None:
     return _group(node, path) if isinstance(node, loaded("zarr.Group")) else None
 
 
-def _group(group: zarr.Group, name: str) -> LabelledData | None:
+def _group(group: zarr.Group, name: str) -> LabeledData | None:
     """Return a group, or its main array, as a Dataset; None if arrays have no named dimensions."""
     import zarr
     from zarr.storage import LocalStore, MemoryStore
@@ -266,10 +266,10 @@ def _group(group: zarr.Group, name: str) -> LabelledData | None:
         if not isinstance(array.store, MemoryStore)
     }
     if len(arrays) > 1 and main not in data.data_vars:
-        return LabelledData(data, files=files)
+        return LabeledData(data, files=files)
     key = next(iter(arrays)) if len(arrays) == 1 else str(main)
     direct = None if _packed(data[key]) else zarr_reader(arrays[key], f"{root}/{key}")
-    return LabelledData(data[key], direct, files)
+    return LabeledData(data[key], direct, files)
 
 
 def _check_attributes(data: xr.Dataset, name: str) -> None:
@@ -285,7 +285,7 @@ def _check_attributes(data: xr.Dataset, name: str) -> None:
             single = value.size == 1 or attribute == "missing_value"
             if value.dtype.kind not in "fiub" or not single or (attribute == "scale_factor" and not value.all()):
                 raise OSError(
-                    f"{attribute} of {str(key)!a} of {name} must be a number, and a factor nonzero, got "
+                    f"{attribute} of {str(key)!a} of {name} must be a number (a nonzero one for factors), got "
                     f"{str(found[attribute])[:80]!a}. Correct or remove it"
                 )
 

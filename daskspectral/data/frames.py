@@ -159,7 +159,7 @@ def real(values: Array, what: str) -> Array:
     missing = np.zeros(values.shape, dtype=bool)
     for index, entry in np.ndenumerate(values):
         if isinstance(entry, (str, bytes)):
-            raise TypeError(f"{what} holds text, such as {entry[:20]!r}, and real numbers are wanted; {REMEDY}")
+            raise TypeError(f"{what} must be real numbers, got text such as {entry[:20]!r}: {REMEDY}")
         if isinstance(entry, (complex, np.complexfloating)):
             raise ValueError(_complex(what, "complex numbers"))
         missing[index] = type(entry).__name__ == "NAType"  # of pandas

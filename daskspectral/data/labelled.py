@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from daskspectral.data.columns import ColumnNames, Wanted, taken
 from daskspectral.data.containers import chunked, reader_of
-from daskspectral.data.files import LabelledData, open_labelled
+from daskspectral.data.files import LabeledData, open_labeled
 from daskspectral.data.frames import Table
 from daskspectral.data.layout import Coordinate, Layout, RowLabels, Variable, check_columns, check_rows, in_order, plain
 from daskspectral.data.readers import Reader, by_block, lazy_rows
@@ -191,7 +191,7 @@ def stack_rows(
     ValueError if no column has a number.
     """
     dims = _named(sample_dims)
-    found = open_labelled(x, what)
+    found = open_labeled(x, what)
     if found is None or (is_data_array(found.data) and found.data.ndim < 2 and not (dims or layout)):
         return None
     first, wanted = layout is None, _of_layout(layout, wanted or Wanted())
@@ -278,7 +278,7 @@ def stack_field(value: Any, rows: RowLabels, what: str) -> tuple[Any, xr.DataArr
     Its dimensions are those of the rows and others, which are stacked; data without labels are unchanged. Raises
     ValueError if dimensions or coordinates differ from those of the rows.
     """
-    found = open_labelled(value, what)
+    found = open_labeled(value, what)
     if found is None or isinstance(found.data, Table):
         return (value if found is None else found.data.reader()), None
     data = found.data
@@ -308,7 +308,7 @@ def stack_gradients(value: Any, points: StackedRows) -> Any:
     import dask.array as da
 
     layout, rows = points.layout, points.rows
-    found = open_labelled(value, "gradients")
+    found = open_labeled(value, "gradients")
     if found is None:
         return value
     data, dims = found.data, layout.variables[0].dims
@@ -332,7 +332,7 @@ def stack_gradients(value: Any, points: StackedRows) -> Any:
 
 def _has_columns(data: xr.DataArray, layout: Layout, rows: RowLabels) -> bool:
     """Return whether the one dimension of an array besides the rows has the column names of a layout."""
-    names, along = layout.column_names, _labelled_dim(data, layout, rows.dims)
+    names, along = layout.column_names, _labeled_dim(data, layout, rows.dims)
     if names is None or along is None or data.ndim != len(rows.dims) + 1:
         return False
     found = ColumnNames.of(data.coords[along].values)
@@ -410,7 +410,7 @@ def _by_name(
         return None
     arrays = _variables(data, what, None)
     hint = dims or (None if layout is None else layout.sample_dims)
-    along = None if len(arrays) > 1 else _labelled_dim(arrays[0], layout, hint)
+    along = None if len(arrays) > 1 else _labeled_dim(arrays[0], layout, hint)
     if along is None:
         variables = [array.name for array in arrays]
         if None in variables and wanted.asked:
@@ -448,7 +448,7 @@ def _width(array: xr.DataArray, samples: tuple[Hashable, ...]) -> int:
     return int(np.prod([size for dim, size in array.sizes.items() if dim not in samples], dtype=int))
 
 
-def _labelled_dim(array: xr.DataArray, layout: Layout | None, hint: Any) -> Hashable | None:
+def _labeled_dim(array: xr.DataArray, layout: Layout | None, hint: Any) -> Hashable | None:
     """Return the dimension of an array whose entries are named and that is not a row, or None."""
     named = [dim for dim in array.dims if dim in array.coords and dim not in (hint or ())]
     named = [dim for dim in named if array.indexes[dim].nlevels > 1 or _texts(array.coords[dim].values)]
@@ -566,7 +566,7 @@ def _layout(data: Any, arrays: list[xr.DataArray], samples: tuple[Hashable, ...]
     return Layout(tuple(map(str, samples)), variables, coords, latitude=latitude, attrs=attrs, stacked=stacked)
 
 
-def _direct(found: LabelledData, arrays: list[xr.DataArray], layout: Layout) -> Reader | None:
+def _direct(found: LabeledData, arrays: list[xr.DataArray], layout: Layout) -> Reader | None:
     """Return the zarr array itself if rows and columns are its two dimensions, unweighted; else None."""
     data = found.data
     if found.direct is None or data.ndim != 2 or arrays[0].dims != data.dims or len(layout.variables[0].dims) != 1:

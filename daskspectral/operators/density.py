@@ -99,7 +99,7 @@ class Density(Registered):
         return digest_of([self.exponent, self.bandwidth, self.floor, self.periods, *arrays])[:16]
 
     def __repr__(self) -> str:
-        return f"Density(exponent={self.exponent:g}, {len(self.centres)} centres, {self.digest})"
+        return f"Density(exponent={self.exponent:g}, {len(self.centres)} centers, {self.digest})"
 
     def __eq__(self, other: object) -> bool:
         return self.digest == other.digest if isinstance(other, Density) else NotImplemented

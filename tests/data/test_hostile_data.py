@@ -20,7 +20,7 @@ import zarr
 
 import daskspectral as dsp
 from daskspectral.cli import verifying
-from daskspectral.data.files import open_labelled
+from daskspectral.data.files import open_labeled
 from daskspectral.data.stores import open_zarr
 from daskspectral.data.writing import create_array, write_file
 from tests.common import doubtful
@@ -232,7 +232,7 @@ def test_hdf5_reads_no_external_values(name: str, tmp_path: Path) -> None:
         file["values"] = X
         ELSEWHERE[name](file, str(tmp_path / "private.h5"))
     with pytest.raises(OSError, match=r"hostile\.nc"):
-        open_labelled(tmp_path / "hostile.nc", "X")  # nothing is read: HDF5 would not return
+        open_labeled(tmp_path / "hostile.nc", "X")  # nothing is read: HDF5 would not return
 
 
 @pytest.mark.parametrize("put", [linked, piped])
