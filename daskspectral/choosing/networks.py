@@ -20,7 +20,7 @@ from daskspectral.moments.measure import block_of
 from daskspectral.neural import Loss, Networks, Trainer, optax
 from daskspectral.operators import Operator
 from daskspectral.operators.base import derivative_orders
-from daskspectral.passes.session import Kept
+from daskspectral.passes.session import TrainingState
 from daskspectral.workspace import Workspace
 
 Array = NDArray[Any]
@@ -127,7 +127,7 @@ def train(
     outputs: int,
     completed: tuple[Completed, Completed],
     seed: int,
-    kept: Kept | None = None,
+    kept: TrainingState | None = None,
 ) -> tuple[NetworkBasis, NetworkBasis | None]:
     """Return the bases of both sides, trained by the loss of an operator on the rows of each round.
 

@@ -94,7 +94,7 @@ class Extension(Registered, RowFunction):
         out[:] = values[:, : self.kept]
         return ~reached, None
 
-    def doubt(self, found: Tally, count: int) -> str:
+    def warning_text(self, found: Tally, count: int) -> str:
         there = {"nearest": " have the direction of their nearest row", "nan": " are NaN"}.get(self.extrapolate, "")
         return (
             f"{found.count} of {count} rows{there}: no row of the fit is within reach (kernel mass below {REACHED:g}), "

@@ -29,7 +29,7 @@ from daskspectral.passes.apply import Result
 from daskspectral.passes.folds import FoldRequest, checked_folds
 from daskspectral.passes.functions import EquivariantValues, SpanLeverage, SpanValues
 from daskspectral.passes.parameters import sobolev_order
-from daskspectral.passes.scale import levelled
+from daskspectral.passes.scale import with_target_scale
 from daskspectral.passes.session import Session
 from daskspectral.passes.sums import Discretisation
 from daskspectral.passes.support import Coverage, Support
@@ -223,7 +223,7 @@ class InvariantRegressor(Regressor):
         self._space.check_columns(source)
         self._space.check_targets(operator)
         self._space.check_first(source)
-        operator = levelled(operator, source, shifted=self.output is None)
+        operator = with_target_scale(operator, source, shifted=self.output is None)
 
         def choose(source: Source, *_: Any) -> Discretisation:
             levels = self._space.levels(source, operator.numbers(float(self.gradient_weight)))

@@ -1,1 +1,1 @@
-"""Passes over the rows that every method makes: sums, first looks, functions applied, and scores."""
+"""Passes over the rows: sums, column statistics, evaluation of functions, and scores."""

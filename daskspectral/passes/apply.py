@@ -1,6 +1,6 @@
-"""Functions of rows, block by block, and what applies them to data in any container: results come in one of its kind.
+"""Evaluation of functions of rows, in blocks, on data in any container; results have the same kind of container.
 
-`labelled_rows` gives results the labels of the rows.
+`labelled_rows` adds the labels of the rows to results.
 """
 
 from __future__ import annotations
@@ -40,32 +40,32 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 Guessed = tuple[NDArray[np.bool_], Array | None]
-"""At which points (c,) values are a guess, and how far (c,) each is from being none; None if that is not measured."""
+"""Points (c,) at which values are extrapolated, and their distances (c,) from the support; None if not measured."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RowFunction(ABC):
-    """A function from raw rows (c, n_features) to values (c, columns): rows are prepared, then evaluated in blocks.
+    """Function from raw rows (c, n_features) to values (c, columns), evaluated in blocks of prepared rows.
 
     Parameters
     ----------
-    nan_rows : bool
-        Whether invalid rows, and rows at which the function is undefined, become NaN instead of an error.
-    extrapolate : {"nearest", "nan", "raise"}
-        The value at the nearest place of the fit, NaN, or an error. It is for rows far from those of the fit.
-    device : str
-        Where the costly part is computed.
+    nan_rows : bool, default=False
+        Return NaN, in place of an error, for invalid rows and rows at which the function is undefined.
+    extrapolate : {"nearest", "nan", "raise"}, default="nearest"
+        Value for rows far from those of the fit: that at the nearest point of the fit, NaN, or an error.
+    device : str, default="cpu"
+        Device of the evaluation.
     """
 
     preparation: Preparation = field(default_factory=Preparation)
     gaps: ClassVar[bool] = False
-    """Whether the function takes rows of which some entries are missing."""
+    """Whether the function accepts rows with missing entries."""
     needed: ClassVar[slice] = slice(None)
-    """The columns of which none is NaN where the function is defined."""
+    """Columns that are not NaN at points at which the function is defined."""
     missing: ClassVar[Any] = np.nan
-    """The value at rows that are invalid, and far from those of the fit with extrapolate="nan"."""
+    """Value for invalid rows, and for rows far from those of the fit if extrapolate="nan"."""
     nearest: ClassVar[str] = "have the values of the nearest of its points"
-    """What rows far from those of the fit get with extrapolate="nearest"."""
+    """Phrase for the values of rows far from those of the fit if extrapolate="nearest"."""
     nan_rows: bool = False
     extrapolate: str = "nearest"
     device: str = "cpu"
@@ -73,7 +73,7 @@ class RowFunction(ABC):
     @property
     @abstractmethod
     def columns(self) -> int:
-        """The number of values for each row."""
+        """Number of values per row."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -83,42 +83,42 @@ class RowFunction(ABC):
     @property
     @abstractmethod
     def rows(self) -> int | None:
-        """The number of rows in a block; None where the function takes any number at once."""
+        """Number of rows per block; None for any number."""
 
     @abstractmethod
     def block(self, x: Array, out: Array) -> Guessed | None:
-        """Write the values at valid, prepared points x (c, d) into `out` (c, columns); NaN where they are undefined.
+        """Write the values at valid, prepared points x (c, d) to `out` (c, columns), NaN if they are undefined.
 
-        Returns at which points the values are a guess, of which `doubt` tells; None where they are none.
+        Returns the points at which values are extrapolated, for `warning_text`, or None.
         """
 
     def undefined(self, x: Array, count: int) -> str:
-        """The error message for values that are undefined at points x (m, d), out of `count` rows."""
-        return f"the function is undefined at {len(x)} of {count} rows, the first of them {x[0]}"
+        """Return the error message for values that are undefined at points x (m, d), out of `count` rows."""
+        return f"the function is undefined at {len(x)} of {count} rows; the first is {x[0]}"
 
-    def doubt(self, found: Tally, count: int) -> str:
-        """The warning for values that are a guess at those `found` out of `count` rows, by default far ones."""
+    def warning_text(self, found: Tally, count: int) -> str:
+        """Return the warning for values that are extrapolated at `found` of `count` rows."""
         return (
             f"{found.count} of {count} rows are so far from those of the fit that the kernel vanishes"
-            f"{', and ' if self.there else ''}{self.there}: fit on rows like these, or widen the kernel"
+            f"{', and ' if self.there else ''}{self.there}. Fit on rows like these, or widen the kernel"
         )
 
     @property
     def there(self) -> str:
-        """What rows far from those of the fit get, in words."""
+        """Phrase for the values of rows far from those of the fit."""
         return {"nearest": self.nearest, "nan": "are NaN"}.get(self.extrapolate, "")
 
     @final
     def __call__(self, rows: Any) -> tuple[Array, Tally]:
-        """The values (c, columns) at raw rows, and at how many they are a guess.
+        """Return the values (c, columns) at raw rows, and the number of extrapolated ones.
 
-        Raises ValueError where they are undefined, unless `nan_rows`.
+        Raises ValueError if a value is undefined, unless `nan_rows`.
         """
         return self._blocks(np.asarray(rows), self.preparation)
 
     @final
     def of_prepared(self, x: Array) -> tuple[Array, Tally]:
-        """The values (c, columns) at rows that are prepared already, (c, d), and at how many they are a guess."""
+        """Return the values (c, columns) at prepared rows (c, d), and the number of extrapolated ones."""
         return self._blocks(x, Preparation())
 
     def _blocks(self, rows: Array, preparation: Preparation) -> tuple[Array, Tally]:
@@ -132,7 +132,7 @@ class RowFunction(ABC):
                 out[:] = self.missing
                 continue
             if not valid.all():
-                x = np.where(valid[:, None], x, x[valid.argmax()])  # 0 may be no point of a manifold
+                x = np.where(valid[:, None], x, x[valid.argmax()])  # 0 may not be on a manifold
             with renumbered(partial(operator.add, start)):
                 guessed = self.block(x, out)
             lost = valid & np.isnan(out[:, self.needed]).any(axis=1)
@@ -143,7 +143,9 @@ class RowFunction(ABC):
                 found += tally
                 lost &= ~guessed[0]
                 if tally.count and self.extrapolate == "raise":
-                    raise ValueError(f"{self.doubt(tally, len(x))}. The first of them is {_shown(x[far.argmax()])}")
+                    raise ValueError(
+                        f"{self.warning_text(tally, len(x))}. The first of them is {_shown(x[far.argmax()])}"
+                    )
                 if self.extrapolate == "nan":
                     out[far] = self.missing
             if lost.any() and not self.nan_rows:
@@ -158,14 +160,14 @@ class RowFunction(ABC):
 def mapped_rows(
     function: RowFunction, batch: Mapping[str, Array], state: Any = None, *, output: Result | None = None
 ) -> Counted:
-    """Return a function of a batch that the engine has checked and prepared; a task once `function` is bound."""
+    """Return values at a checked and prepared batch; a task if `function` is bound."""
     with renumbered(batch[NUMBER].__getitem__):
         values, tally = function.of_prepared(batch["x"])
     return Counted(values if output is None else output(values), tally)
 
 
 def _lazy_values(function: RowFunction, rows: Array, windows: Windows | None = None, block_info: Any = None) -> Array:
-    """The values of a function on a block of a lazy array, whose rows are not checked yet."""
+    """Return the values of a function on a block of a lazy array, whose rows are checked first."""
     start = block_info[0]["array-location"][0][0] if block_info else 0
     if not function.nan_rows:
         columns = None if function.preparation.columns is None else {"x": function.preparation.columns}
@@ -174,24 +176,25 @@ def _lazy_values(function: RowFunction, rows: Array, windows: Windows | None = N
         if bad is not None:
             row = start + bad.row if windows is None else windows.row(start + bad.row, bad.delay)
             raise InvalidRowError(
-                f"row {row} cannot be used: {bad.reason}. With Rows(X, on_invalid='skip') such rows become NaN",
+                f"row {row} cannot be used: {bad.reason}. Pass Rows(X, on_invalid='skip') for NaN there",
                 row,
                 bad.column,
             )
     with renumbered(lambda k: start + k):
         values, found = function(rows)
     if found.count:
-        block = f"rows {start} to {start + len(rows)}: {function.doubt(found, len(rows))}"
+        block = f"rows {start} to {start + len(rows)}: {function.warning_text(found, len(rows))}"
         warn_from_task(ExtrapolationWarning(block, found.count, len(rows)), ExtrapolationWarning)
     return values
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """The shape behind the rows, and the labels, of the values (n, columns) of a function.
+    """Shape and labels of the values (n, columns) of a function.
 
-    `name` is the result's, `dims` are its dimensions behind the rows, `coords` their coordinates as xarray takes them,
-    `attrs` its attributes. `finish` brings values (c, columns) to (c, *shape) where that is more than a reshaping.
+    `name` is that of the result, `dims` are its dimensions after the rows, of sizes `shape`, `coords` their coordinates
+    in the form of xarray, `attrs` its attributes. `finish` maps values (c, columns) to (c, *shape) if this is not a
+    plain reshape.
     """
 
     name: str
@@ -209,7 +212,7 @@ class Result:
         coordinates: Mapping[str, Array] | None = None,
         numbering: tuple[str, int] = ("component", 0),
     ) -> Result:
-        """Values (n, count) along a dimension, with `coordinates` (count,) of it; its name and its first number."""
+        """Return the result for values (n, count) along a dimension with `coordinates`, a name and a first number."""
         dim, first = numbering
         along = {key: (dim, values) for key, values in (coordinates or {}).items()}
         return cls(name, (count,), (dim,), {**along, dim: np.arange(first, first + count)})
@@ -219,11 +222,11 @@ class Result:
 
     @property
     def names(self) -> set[Any]:
-        """The names of these values and their dimensions, which rows cannot have."""
+        """Names of the values and their dimensions, which rows must not have."""
         return {self.name, *self.dims}
 
     def lazily(self, values: da.Array) -> da.Array:
-        """The values of a dask array (n, columns) of whole rows."""
+        """Return the result for a dask array (n, columns) with complete rows per block."""
         import dask.array as da
 
         chunks = (values.chunks[0], *((size,) for size in self.shape))
@@ -248,20 +251,18 @@ def apply_rows(
     overwrite: bool = False,
     progress: bool | None = None,
 ) -> Any:
-    """The values of a function at every row of x, (n, *shape) of the `output`.
+    """Return the values of a function at every row of x, (n, *shape) of the `output`.
 
-    Rows at which the values are a guess give an ExtrapolationWarning with their number, block by block if results are
-    lazy.
+    An ExtrapolationWarning reports the number of extrapolated rows, per block if results are lazy.
 
-    Rows in memory give numpy, unless the result is to be `lazy`; others give a lazy dask array. With `rows`, the
-    labels of the rows of x, the result is an xarray.DataArray with their dimensions and coordinates, lazy where x is
-    not in memory. With `out`, values are written to a new zarr group at that path or URL, of one array and its
-    coordinates with the `provenance` as attributes, and None is returned.
+    The result is a numpy array for rows in memory, unless `lazy`, and otherwise a lazy dask array. With `rows`, the
+    labels of the rows of x, it is an xarray.DataArray with their dimensions and coordinates; those with a name of the
+    result are renamed to x_... . With `out`, values are written to a new zarr group at that path or URL, with one
+    array, its coordinates, and the `provenance` as attributes, and None is returned.
 
-    Raises InvalidRowError for an invalid row unless the function makes it NaN, OSError for a chunk of a zarr array that
-    is missing and not meant to be. A dimension or coordinate of the rows with the name of the result, or of one of its
-    dimensions, is called x_... . With `out`, raises OSError where the data changed meanwhile. Lazy results raise when
-    they are computed; whether the data changed until then is not known.
+    Raises InvalidRowError for an invalid row, unless it becomes NaN, and OSError if a chunk of a zarr array is missing,
+    or, with `out`, if the data changed during the pass. Lazy results raise when they are computed, and do not detect
+    changes of the data.
     """
     source = open_source(x, progress=progress)
     check_whole_source(source)
@@ -279,20 +280,20 @@ def apply_rows(
         found = run.map(partial(mapped_rows, function))
         assert found is not None
         values: Any = output(found)
-        _tell(function, run)
+        _warn_extrapolated(function, run)
     else:
         import dask.array as da
 
         blocks = lazy_rows(reader)
         chunks, meta = (blocks.chunks[0], (function.columns,)), np.empty((0, 0), function.dtype)
-        own = {"dtype": function.dtype, "chunks": chunks, "meta": meta, "token": "apply"}
+        options = {"dtype": function.dtype, "chunks": chunks, "meta": meta, "token": "apply"}
         each = partial(_lazy_values, function, windows=reader.windows)
-        values = output.lazily(da.map_blocks(each, blocks, **own))
+        values = output.lazily(da.map_blocks(each, blocks, **options))
     return values if rows is None else labelled_rows(values, output, rows)
 
 
 def labelled_rows(values: Any, output: Result, rows: RowLabels) -> xr.DataArray:
-    """Values (n, *shape) of an output at rows, with the dimensions and coordinates of the rows."""
+    """Return values (n, *shape) of an output as a DataArray with the dimensions and coordinates of the rows."""
     import xarray as xr
 
     rows = rows.without(output.names)
@@ -310,14 +311,14 @@ def _write(
     out: str,
     overwrite: bool,
 ) -> None:
-    """Write to a zarr group with one chunk a task, so that no two tasks write to the same chunk."""
+    """Write to a zarr group with one chunk per task, so that tasks never share a chunk."""
     import xarray as xr
 
     snapshot = Manifest(source)
     behind, edges = int(np.prod(rows.sizes[1:], dtype=int)), source.edges
     widest = (source.n, max(function.columns, source.n_features_in))
     count, unit = min(source.n, default_chunk_rows(widest, function.dtype)), 1
-    if not source.dask_fields and len(edges) > 2:  # whole chunks of the input, so that each is read once
+    if not source.dask_fields and len(edges) > 2:  # complete chunks of the input, which are read once
         unit = max(1, int(edges[1]) // behind)
     grid = Grid.of(rows.sizes, count, unit)
     plan = Plan(tuple(grid.ranges))
@@ -340,29 +341,29 @@ def _write(
         run = Run(source, plan, None, "transform", function.device)
         run.map(partial(mapped_rows, function, output=output), out=target)
         snapshot.check_unchanged()
-        _tell(function, run)
+        _warn_extrapolated(function, run)
 
 
 def data_fingerprint(snapshot: Manifest) -> str:
-    """A digest of what tells these rows from others: metadata and files, or in memory the contents."""
+    """Return a digest of the identity of the rows: metadata and files, or the contents in memory."""
     return hashlib.sha256(json.dumps(snapshot.identity, sort_keys=True, default=str).encode()).hexdigest()[:32]
 
 
-def _tell(function: RowFunction, run: Run) -> None:
+def _warn_extrapolated(function: RowFunction, run: Run) -> None:
     count, rows = run.counted.count, run.source.n
     if count:
-        warn_user(ExtrapolationWarning(function.doubt(run.counted, rows), count, rows), ExtrapolationWarning)
+        warn_user(ExtrapolationWarning(function.warning_text(run.counted, rows), count, rows), ExtrapolationWarning)
 
 
 def _shown(x: Array) -> str:
-    return f"{x[:4].tolist()}{' and so on' if len(x) > 4 else ''}"
+    return f"{x[:4].tolist()}{' ...' if len(x) > 4 else ''}"
 
 
 def slopes_of(target: Result, layout: Layout | None, x: Any, width: int) -> Result:
-    """Gradients (n, *targets, d) by the columns of x of a function with this output.
+    """Return the output of gradients (n, *targets, d), with respect to the columns of x, of a function.
 
-    With a layout they are by the columns of the data before weights, and NaN by those that are left out; columns of one
-    array have its dimensions.
+    With a layout, derivatives are with respect to the columns before weighting, and NaN for those that were left out;
+    the columns of a single array have its dimensions.
     """
     rows = layout is None and is_data_array(x) and x.ndim == 2
     if layout is None:
@@ -380,7 +381,7 @@ def slopes_of(target: Result, layout: Layout | None, x: Any, width: int) -> Resu
 
 
 def _by_all_columns(layout: Layout, values: Array) -> Array:
-    """Derivatives (c, m size) by all columns of a layout, from those (c, m d) by the weighted columns that it keeps."""
+    """Return derivatives (c, m size) by all columns of a layout, from those (c, m d) by its weighted columns."""
     found = values.reshape(len(values), -1, layout.width)
     if layout.weights is not None:
         found = found * layout.weights

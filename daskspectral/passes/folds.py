@@ -1,4 +1,4 @@
-"""Folds as a parameter of estimators: what may be asked for, and how the rows of one pass are dealt to them."""
+"""The parameter `folds` of estimators, and the assignment of the rows of a pass to folds."""
 
 from __future__ import annotations
 
@@ -23,19 +23,18 @@ Array = NDArray[Any]
 DEFAULT = 10
 MOST = 100
 LEAST_JOINED = 8  # tasks
-MANY_TASKS = 100  # of which so many as there are folds are joined: a sum for each fold is sent no more often
-SHORT_EPOCH = 4  # where each task sends the sums of many folds, so that few of them wait
-BRIEF = 10  # times of a block, below which whole series are held out if there are enough of them
-FEW_ROWS = 100  # below, fewer folds than asked for are better than none, and a hash is uneven
+MANY_TASKS = 100  # as many of them as folds are joined, so that the sums of a fold are not sent more often
+SHORT_EPOCH = 4  # tasks per epoch if tasks have sums of many folds, which must not accumulate
+BRIEF = 10  # rows of a block below which complete series are held out, if there are enough
+FEW_ROWS = 100  # below this, the number of folds may be reduced, and a hash is uneven
 
 
 @dataclass(frozen=True, eq=False)
 class FoldRequest:
-    """A `number` of folds, of rows at `random` or contiguous `blocks`, or one by each of the distinct `values` of the
-    field `labels` of the data.
+    """Requested folds: a `number` of `random` folds or contiguous `blocks`, or one fold per distinct label.
 
-    `names` are the labels as the user has them; None for both where the labels are not in memory and not read yet.
-    `before` are the folds of rows measured earlier, of which these continue the rule.
+    `values` are the distinct values of the field `labels`, and `names` those of the user; both are unknown until labels
+    outside memory are read. `before` are the folds of an earlier fit, whose rule is continued.
     """
 
     number: int = DEFAULT
@@ -47,9 +46,9 @@ class FoldRequest:
     before: Folds | None = None
 
     def counted(self, source: Source) -> FoldRequest:
-        """The same with the distinct labels, for which labels outside memory are read once.
+        """Return the request with distinct labels; labels outside memory are read once.
 
-        Raises ValueError for one label, and for more than 100.
+        Raises ValueError for a single label, and for more than 100.
         """
         if self.labels is None or self.values is not None:
             return self
@@ -60,9 +59,9 @@ class FoldRequest:
         return replace(self, values=_checked_distinct(values), names=tuple(values.tolist()))
 
     def fold_rule(self, source: Source) -> FoldRule | None:
-        """Return how the rows are dealt to folds; None if there are too few of them for two folds.
+        """Return the rule that assigns rows to folds; None if there are too few rows for two folds.
 
-        Raises ValueError where folds would be left without rows, or blocks would be too short.
+        Raises ValueError if folds would be empty, or blocks too short.
         """
         before = self.before
         if self.labels is not None:
@@ -75,7 +74,7 @@ class FoldRequest:
                 return RandomFolds(before.number, rule)
             return BlockedFolds(before.number, block[0], FoldKind.BLOCKS, *block[2:])
         if self.random and source.longest > 0:
-            raise ValueError("folds='random' requires independent rows, and pairs or windows overlap. Leave it out")
+            raise ValueError("folds='random' requires independent rows, but pairs or windows overlap. Omit it")
         if self.blocks or (source.in_time and not self.random):
             return _blocks(source, self.number)
         rule = FoldKind.RANDOM if self.random else FoldKind.HASH
@@ -85,7 +84,7 @@ class FoldRequest:
         return RandomFolds(_filled(source, self.number), rule)
 
     def by_number(self, source: Source) -> bool:
-        """Return whether the numbers of rows decide their folds, so that copies of a row are in several."""
+        """Return whether folds are determined by row numbers, so that copies of a row are in several folds."""
         return self.labels is None and not self.blocks and (self.random or not source.in_time)
 
 
@@ -93,21 +92,21 @@ WORDS = ("blocks", "random")
 
 
 def saved_folds(value: Any) -> int | str | None:
-    """Return `folds` as files keep it: None for labels, which are data, and for a path of them."""
+    """Return `folds` as stored in files: None for labels, and for a path of labels."""
     if isinstance(value, str):
         return value if value in WORDS else None
     return int(value) if isinstance(value, (int, np.integer)) else None
 
 
 def checked_folds(value: Any) -> FoldRequest | None:
-    """What the parameter `folds` of an estimator asks for; None for no folds. Raises ValueError for anything else."""
+    """Return the request of the parameter `folds`, or None; raise ValueError if it is invalid."""
     if value is None:
         return None
     if isinstance(value, str) and value in WORDS:
         return FoldRequest(blocks=value == "blocks", random=value == "random")
     if isinstance(value, str) and "://" not in value and not os.path.exists(value):
         raise ValueError(
-            f"folds is {value!r}, which is neither 'blocks' nor 'random', nor the path of an array of labels"
+            f"folds must be an integer, 'blocks', 'random', labels or the path of an array of labels, got {value!r}"
         )
     outside: tuple[Any, ...] = (
         str,
@@ -117,7 +116,7 @@ def checked_folds(value: Any) -> FoldRequest | None:
     several = is_sequence(value)
     if isinstance(value, outside) or (several and any(isinstance(part, outside[2:]) for part in value)):
         return FoldRequest(labels=value)
-    if several and any(isinstance(part, (np.ndarray, list, tuple)) for part in value):  # of several trajectories
+    if several and any(isinstance(part, (np.ndarray, list, tuple)) for part in value):  # for several trajectories
         parts = [_labels(part) for part in value]
         codes, values = _coded(np.concatenate(parts))
         borders = np.cumsum([len(part) for part in parts])[:-1]
@@ -129,26 +128,23 @@ def checked_folds(value: Any) -> FoldRequest | None:
 
 
 def continued_folds(before: Folds | None, value: Any) -> FoldRequest | None:
-    """The folds of rows appended to rows with the folds `before`; `value` are the labels of all rows, where they count.
+    """Return the folds of appended rows, continuing the folds `before`; `value` are the labels of all rows, if any.
 
-    Raises ValueError where the labels are missing, or not wanted, or have new values.
+    Raises ValueError if labels are missing, not expected, or have new values.
     """
     if before is None or before.rule != FoldKind.LABELS:
         if value is not None:
-            raise ValueError("this model was not fitted with labels as its folds: leave folds out")
+            raise ValueError("folds must be None: the model was not fitted with labels as folds")
         return None if before is None else FoldRequest(before.number, before=before)
     request = checked_folds(value)
     if request is None or request.labels is None:
-        raise ValueError(
-            f"this model was fitted with labels as its folds: expected folds=labels of all rows, old and new, received "
-            f"{value!r}"
-        )
+        raise ValueError(f"folds must be the labels of all rows, old and new, as in the fit, got {value!r}")
     known = {name: i for i, name in enumerate(before.labels)}
     if request.names is None:
         return replace(request, values=np.asarray(before.labels), names=before.labels, before=before)
     new = [name for name in request.names if name not in known]
     if new:
-        raise ValueError(f"the label {new[0]!r} is new among the folds: fit all rows again")
+        raise ValueError(f"the label {new[0]!r} is not among the folds of the fit. Fit all rows again")
     places = np.array([known[name] for name in request.names])
     several = isinstance(request.labels, list)
     labels = [places[part] for part in request.labels] if several else places[request.labels]
@@ -156,11 +152,10 @@ def continued_folds(before: Folds | None, value: Any) -> FoldRequest | None:
 
 
 def joined_plan(plan: Plan, fold_rule: FoldRule | None, *, block: int, row_bytes: int, functions: int) -> Plan:
-    """Return the plan with tasks joined if their rows are in many folds, and short epochs, so that few sums wait.
+    """Return the plan with joined tasks and short epochs if the rows of tasks are in many folds, to limit memory.
 
-    They are joined until each fold has half a block of rows in a task, as long as there are eight tasks, or until
-    there are a hundred; and until a task has as many rows as there are functions: p x p sums of fewer rows cost more
-    than the rows.
+    Tasks are joined until each fold has half a block of rows per task, with at least eight tasks, or until there are a
+    hundred; and until a task has as many rows as there are functions: p x p sums of fewer rows cost more than the rows.
     """
     if fold_rule is None or max(fold_rule.most(start, stop) for start, stop in plan.ranges) <= 2:
         return plan
@@ -175,7 +170,7 @@ def joined_plan(plan: Plan, fold_rule: FoldRule | None, *, block: int, row_bytes
 
 @dataclass(frozen=True, eq=False)
 class _Distinct:
-    """Distinct labels, sorted; no more than tell that there are too many."""
+    """Sorted distinct labels, up to one more than allowed."""
 
     values: Array
 
@@ -184,55 +179,55 @@ class _Distinct:
 
 
 def _distinct(batch: Mapping[str, Array]) -> dict[str, _Distinct]:
-    """The distinct labels of some rows."""
+    """Return the distinct labels of a batch."""
     return {"labels": _Distinct(np.unique(batch[FOLD])[: MOST + 1])}
 
 
 def _labels(value: Any) -> Array:
-    """Labels in memory, (n,)."""
+    """Return labels in memory, (n,), or raise ValueError."""
     labels = np.asarray(in_memory(value, "folds"))
     if labels.ndim != 1:
-        raise ValueError(f"folds as labels are an array (n,), one for each row; they have shape {labels.shape}")
+        raise ValueError(f"folds as labels must have the shape (n,), got {labels.shape}")
     numbers = labels
     if labels.dtype.kind == "O":
         numbers = np.array([label if isinstance(label, float) else 0.0 for label in labels])
     if numbers.dtype.kind == "f" and not np.isfinite(numbers).all():
         row = int(np.argmin(np.isfinite(numbers)))
-        raise ValueError(f"folds as labels must be finite; row {row} has {labels[row]}")
+        raise ValueError(f"folds as labels must be finite, got {labels[row]} in row {row}")
     return labels
 
 
 def _coded(labels: Array) -> tuple[Array, tuple[Any, ...]]:
-    """The number (n,) of each label among the distinct ones, and these, sorted."""
+    """Return the index (n,) of each label among the sorted distinct ones, and these."""
     try:
         values, codes = np.unique(labels, return_inverse=True)
     except TypeError as error:
-        raise ValueError(f"folds as labels are values of one kind, which can be sorted: {error}") from None
+        raise ValueError(f"folds as labels must be sortable values of one kind: {error}") from None
     return codes, tuple(_checked_distinct(values).tolist())
 
 
 def _checked_distinct(values: Array) -> Array:
     if not 2 <= len(values) <= MOST:
         raise ValueError(
-            f"each distinct label is a fold: expected 2 to {MOST} of them, received {len(values)}"
-            f"{' or more' if len(values) > MOST else ''}; labels % 10 are fewer"
+            f"folds as labels must have 2 to {MOST} distinct values, one per fold, got {len(values)}"
+            f"{' or more' if len(values) > MOST else ''}. Pass fewer, such as labels % 10"
         )
     return values
 
 
 def _filled(source: Source, number: int) -> int:
-    """This number of folds. Raises ValueError where the hash leaves some of them without rows."""
+    """Return the number of folds; raise ValueError if the hash leaves a fold without rows."""
     n = source.n
     if n < 300 * number and len(np.unique(hashed(np.arange(n), number))) < number:
-        raise ValueError(f"folds={number} leaves folds without rows: X has {source.rows}; take fewer folds")
+        raise ValueError(f"folds={number} leaves folds without rows: X has {source.rows}. Use fewer folds")
     return number
 
 
 def _blocks(source: Source, number: int) -> BlockedFolds | None:
     """Return blocks of at least the longest lag, fewer ones of few rows; None for a single one.
 
-    Those of several series are of the same times in all of them, or whole series if these are short. Raises ValueError
-    if the blocks would be too short.
+    Blocks contain the same times of all series, or complete series if these are short. Raises ValueError if blocks
+    would be too short.
     """
     n, lag, series = source.n, max(1, source.longest), source.series
     unit, period, several = series.stride, 0, 1
@@ -244,8 +239,8 @@ def _blocks(source: Source, number: int) -> BlockedFolds | None:
     if rows // number < lag:
         if rows >= FEW_ROWS or number > DEFAULT:
             raise ValueError(
-                f"folds={number} makes blocks of {rows // number} rows, and {lag} at least (the longest lag) are "
-                f"needed: X has {source.rows}; take fewer folds, or folds=None"
+                f"blocks require at least {lag} rows (the longest lag), got {rows // number} with folds={number}: X "
+                f"has {source.rows}. Use fewer folds, or folds=None"
             )
         number = rows // lag
     return BlockedFolds(number, rows, unit=unit, period=period) if number > 1 else None

@@ -1,4 +1,4 @@
-"""Functions in the span of a basis, and their gradients, at rows."""
+"""Evaluation of functions in the span of a basis, and of their gradients, at rows."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ from daskspectral.workspace import Workspace
 
 Array = NDArray[Any]
 EVERYWHERE = Support()
-DETERMINED = 1e-10  # of the least eigenvalue of normal equations, at most 1: half of the digits
+DETERMINED = 1e-10  # least eigenvalue of normal equations, at most 1, for half of the digits
 
 
 @dataclass(frozen=True, eq=False)
 class SpanFunction(RowFunction):
-    """A function of rows in the span of a basis of p functions.
+    """Function of rows in the span of a basis of p functions.
 
-    Rows outside the `support` are told; those beyond the ends of an interval have the values there.
+    Rows outside the `support` are reported; those beyond the ends of an interval have the values at the ends.
     """
 
-    told: ClassVar[str] = "values"
+    noun: ClassVar[str] = "values"
     basis: Basis
     support: Support = field(default=EVERYWHERE, kw_only=True)
 
@@ -62,7 +62,7 @@ class SpanFunction(RowFunction):
         return max(least_rows(self.device), self.basis.block_rows)
 
     def _outside(self, x: Array) -> Guessed | None:
-        """Return which rows are outside the domain of the basis, or so far that all functions but constants vanish.
+        """Return which rows are outside the domain of the basis, or where all nonconstant functions vanish.
 
         None if neither is known.
         """
@@ -73,9 +73,9 @@ class SpanFunction(RowFunction):
         return None if far is None else (far, None)
 
     def _vanishing(self, x: Array, far: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-        """Return at which of the rows that may be `far` all functions but constants vanish; None if it is not known.
+        """Return at which of the rows `far` all nonconstant functions vanish; None if it is not known.
 
-        Factors that functions are multiplied by do not count.
+        Boundary factors of functions are ignored.
         """
         parts = [part for part in _without_factors(self.basis) if not isinstance(part, ConstantBasis)]
         for part in parts:
@@ -88,38 +88,37 @@ class SpanFunction(RowFunction):
                 return None
         return far if parts else None
 
-    def doubt(self, found: Tally, count: int) -> str:
+    def warning_text(self, found: Tally, count: int) -> str:
         if self.basis.domain is not None:
             return (
-                f"{found.count} of {count} rows lie outside the box of the lattice by more than {FAR:.0%} of its "
+                f"{found.count} of {count} rows are outside the box of the basis by more than {FAR:.0%} of its "
                 f"width (the farthest by {found.most:.3g} times its width){', and ' if self.there else ''}{self.there}"
             )
         if self.support == EVERYWHERE:
-            return super().doubt(found, count)
-        told = self.support.doubt(found, count, self.told)
-        return f"{told}; they are NaN" if self.extrapolate == "nan" else told
+            return super().warning_text(found, count)
+        text = self.support.warning_text(found, count, self.noun)
+        return f"{text}; they are NaN" if self.extrapolate == "nan" else text
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without what was computed once, such as the basis on a device."""
-        return {own.name: getattr(self, own.name) for own in fields(self)}
+        """Return the state without cached values, such as the basis on a device."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
 def _without_factors(basis: Basis) -> Sequence[Basis]:
-    """Return the parts of a basis, of functions times a boundary function those that are multiplied."""
+    """Return the parts of a basis without boundary factors."""
     if isinstance(basis, DirichletFunctions):
         return _without_factors(basis.inner)
     parts = basis.parts
-    return parts if len(parts) == 1 else [own for part in parts for own in _without_factors(part)]
+    return parts if len(parts) == 1 else [each for part in parts for each in _without_factors(part)]
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class SpanValues(SpanFunction):
-    """The values at rows, (c, k), of k functions sum_i coefficients_ij phi_i in the span of a basis of p functions.
+    """Values (c, k) at rows of k functions sum_i coefficients_ij phi_i in the span of a basis of p functions.
 
-    Rows outside the box of a lattice have the values of its nearest point, and the derivative 0 along the way there.
-
-    `coefficients` (p, k), real or complex, decide the dtype; the `means` (k,), where given, are subtracted.
+    Rows outside the box of a FourierBasis have the values at the nearest point of the box. `coefficients` (p, k), real
+    or complex, determine the dtype; `means` (k,), if given, are subtracted.
     """
 
     coefficients: Array
@@ -135,7 +134,7 @@ class SpanValues(SpanFunction):
 
     @cached_property
     def _there(self) -> tuple[Device, Basis, Array]:
-        """The device, with the basis and the coefficients there."""
+        """Device, with the basis and the coefficients on it."""
         device = device_of(self.device)
         return device, device.moved(self.basis), device.put(self.coefficients)
 
@@ -154,21 +153,21 @@ class SpanValues(SpanFunction):
             out[:] = device.get(feature.T @ coefficients)
             guessed = self.support.guessed(x, device.get(feature) if judged else None)
             if guessed is None and isinstance(self.basis, NormalizedRBF):
-                guessed = self._outside(x)  # where the values are those of the nearest cell
+                guessed = self._outside(x)  # values there are those of the nearest cell
             elif guessed is None and (far := self._far(x, out)) is not None:
                 guessed = far, None
                 if far.any() and self.extrapolate == "nearest":
-                    own = self.basis.landmark_parts
-                    near = nearest_points(x[far], np.concatenate([b.landmarks for b in own]), own[0].kernel)
+                    parts = self.basis.landmark_parts
+                    near = nearest_points(x[far], np.concatenate([b.landmarks for b in parts]), parts[0].kernel)
                     out[far] = device.get(_features(basis, near, device).T @ coefficients)
         if self.means is not None:
             out -= self.means
         return guessed
 
     def _far(self, x: Array, out: Array) -> NDArray[np.bool_] | None:
-        """Return at which rows all functions at landmarks vanish; None if others than these and constants take part.
+        """Return at which rows all functions at landmarks vanish; None if there are others, except constants.
 
-        There the values `out` are those of the constants, so that kernels are taken at few other rows.
+        Values `out` equal to those of the constants preselect rows, so that kernels are evaluated at few of them.
         """
         constant, most = 0.0, 0.0
         for part, own in zip(self.basis.parts, slices_of(b.size for b in self.basis.parts), strict=True):
@@ -184,11 +183,10 @@ class SpanValues(SpanFunction):
 @final
 @dataclass(frozen=True, eq=False)
 class FittedValues(RowFunction):
-    """The values at rows, (c, k), of k linear functions Aᵀ (x - mean), from the entries of x that are present.
+    """Values (c, k) at rows of k linear functions Aᵀ (x - mean), from the present entries of x.
 
-    With the factors A = Q R, the values are Rᵀ g where Q g fits the deviations from the `mean` (d,) by least squares at
-    what is present, and those of the functions where all is. They are NaN where that does not determine g. `weights`
-    are A (d, k).
+    With A = Q R, the values are Rᵀ g, with Q g the least-squares fit of deviations from the `mean` (d,) in the present
+    entries. They are exact for complete rows, and NaN if g is not determined. `weights` are A (d, k).
     """
 
     gaps = True
@@ -221,7 +219,7 @@ class FittedValues(RowFunction):
 @final
 @dataclass(frozen=True, eq=False)
 class SpanLeverage(SpanFunction):
-    """The leverage (c, 1) of rows among those of a fit, of a `support` with a coverage."""
+    """Leverage (c, 1) of rows among those of a fit, for a `support` with a coverage."""
 
     @property
     def columns(self) -> int:
@@ -237,9 +235,9 @@ class SpanLeverage(SpanFunction):
 @final
 @dataclass(frozen=True, eq=False)
 class EquivariantValues(SpanFunction):
-    """The values at rows, (c, k), of the combination of equivariant functions with `coefficients` (r, 1).
+    """Values (c, k) at rows of the combination of equivariant functions with `coefficients` (r, 1).
 
-    They are A^T phi for the matrices A (m, k) of each level, whatever the number of functions.
+    They are computed as A^T phi with a matrix A (m, k) per level, for any number of functions.
     """
 
     basis: EquivariantBasis
@@ -251,7 +249,7 @@ class EquivariantValues(SpanFunction):
 
     @cached_property
     def _levels(self) -> list[tuple[Eigenspace, Array]]:
-        """Each level, with A^T in its raw functions, (k, q)."""
+        """Levels with A^T in their raw functions, (k, q)."""
         found = []
         for space, a in zip(self.basis.harmonic.levels, self.basis.by_level(self.coefficients), strict=True):
             if a.any():
@@ -260,7 +258,7 @@ class EquivariantValues(SpanFunction):
 
     @cached_property
     def _first(self) -> EquivariantBasis | None:
-        """The functions by which rows are judged."""
+        """Functions of the coverage, or None."""
         coverage = self.support.coverage
         if coverage is None:
             return None
@@ -279,13 +277,13 @@ class EquivariantValues(SpanFunction):
 @final
 @dataclass(frozen=True, eq=False)
 class SpanSlopes(SpanFunction):
-    """The gradients at rows of m functions in the span of a basis of p functions, with coefficients (p, m).
+    """Gradients (c, m n_features) at rows of m functions in the span of a basis, with coefficients (p, m).
 
-    They are (c, m n_features), function by function, by the raw columns of X; columns that are not used have
-    derivative 0, and columns beyond the ends of an interval too.
+    Derivatives are with respect to the raw columns of X, function by function; 0 for columns that are not used, and
+    beyond the ends of an interval or box.
     """
 
-    told = "gradients"
+    noun = "gradients"
     nearest = "have the gradient 0"
     coefficients: Array
     n_features: int
@@ -299,7 +297,7 @@ class SpanSlopes(SpanFunction):
         return self.basis.span_gradient(self.coefficients, device_of(self.device))
 
     def _partials(self, x: Array) -> tuple[Array, Guessed | None]:
-        """The same from the partial derivatives of any basis, and where they are guesses."""
+        """Return the gradients from partial derivatives of the basis, and where they are extrapolated."""
         d = self.basis.dimension
         atoms = [Atom("partial", alpha=unit_index(axis, d)) for axis in range(d)]
         points = self.support.nearest(x)
@@ -316,16 +314,16 @@ class SpanSlopes(SpanFunction):
         found, guessed = self._partials(x) if self._gradient is None else (self._gradient(x), None)
         slopes[:, :, slice(None) if columns is None else list(columns)] = found if scale is None else found / scale
         out[:] = slopes.reshape(len(x), -1)
-        held = self.extrapolate == "nearest" and self.basis.domain is not None  # gradients of values at its ends
+        held = self.extrapolate == "nearest" and self.basis.domain is not None  # gradients of clipped values
         return guessed if held or self.support != EVERYWHERE else self._outside(x)
 
 
 def _features(basis: Basis, points: Array, device: Device = HOST) -> Array:
-    """The values (p, c) of the functions at points, (p, k c) of functions with k components, on the device."""
+    """Return values (p, c) of functions at points on the device, (p, k c) for k components."""
     return _at(basis, points, device, [VALUE]).feature(VALUE)
 
 
 def _at(basis: Basis, points: Array, device: Device, atoms: list[Atom]) -> Evaluation:
-    """The functions at points, on the device."""
+    """Return the evaluation of the functions at points on the device."""
     workspace = Workspace(device)
     return evaluated(basis, Block({"x": points}, np.dtype(float), workspace).on(workspace), atoms)

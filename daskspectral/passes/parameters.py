@@ -1,4 +1,4 @@
-"""Checks of constructor parameters, on the driver before any task is sent."""
+"""Checks of constructor parameters, before any task is submitted."""
 
 from __future__ import annotations
 
@@ -24,29 +24,29 @@ from daskspectral.validation import (
 )
 
 Array = NDArray[np.floating[Any]]
-EXTRAPOLATE = ("nearest", "nan", "raise")  # what becomes of rows far from those of the fit
-SMOOTHNESS = 2.0  # of Sobolev functions, where it is above half the dimension
+EXTRAPOLATE = ("nearest", "nan", "raise")  # options for rows far from those of the fit
+SMOOTHNESS = 2.0  # default for Sobolev functions, if above half the dimension
 
 
 def check_components(value: Any, operator: Operator) -> None:
-    """Raise ValueError unless n_components is a positive whole number or, of principal components, a share."""
+    """Raise ValueError unless n_components is a positive integer or, for principal components, a share."""
     if not is_share(value):
         check_integer("n_components", value)
     elif operator.solver != NormConstrained():
         raise ValueError(
-            f"n_components={value!r} is a share of the variance, which Covariance() has: give an integer of 1 or more"
+            f"n_components must be a positive integer, or a share of the variance for Covariance(), got {value!r}"
         )
 
 
 def is_share(value: Any) -> bool:
-    """Return whether this is a number between 0 and 1, such as a share of the explained variance."""
+    """Return whether the value is a number between 0 and 1, such as a share of the variance."""
     return is_number(value) and 0 < value < 1
 
 
 def sobolev_order(smoothness: Any, manifold: Manifold) -> float:
-    """The smoothness s of Sobolev functions on a manifold; None is 2, or dimension / 2 + 1 where 2 is too little.
+    """Return the smoothness s of Sobolev functions on a manifold, by default 2, or dimension / 2 + 1 if that is larger.
 
-    Raises ValueError for half the dimension or less.
+    Raises ValueError if it does not exceed half the dimension.
     """
     half = manifold.dimension / 2
     if smoothness is None:
@@ -54,22 +54,19 @@ def sobolev_order(smoothness: Any, manifold: Manifold) -> float:
     check_number("smoothness", smoothness)
     if not smoothness > half:
         raise ValueError(
-            f"smoothness: expected more than half the dimension of {manifold!r}, {half:g}, received {smoothness!r}"
+            f"smoothness must be more than half the dimension of {manifold!r}, {half:g}, got {smoothness!r}"
         )
     return float(smoothness)
 
 
 def check_fit(estimator: Any) -> None:
-    """Raise ValueError for a wrong value of a parameter that every fit from moments has."""
+    """Raise ValueError if a parameter of every fit from moments is invalid."""
     check_option("dtype", estimator.dtype, ("float64", "float32"))
     check_random_state(estimator.random_state)
 
 
 def checked_operator(value: Any) -> Operator:
-    """The operator of an estimator, the Laplacian by default. Raises TypeError for anything else.
-
-    Raises ValueError if its `center` is no boolean.
-    """
+    """Return the operator of an estimator, by default Laplacian(); raise TypeError or ValueError if invalid."""
     expected = "one of daskspectral.operators, such as Laplacian() or SymmetricForm(form)"
     operator = check_type("operator", Laplacian() if value is None else value, Operator, expected)
     check_flag("center", operator.center)
@@ -77,10 +74,10 @@ def checked_operator(value: Any) -> Operator:
 
 
 def checked_kernel(value: Any) -> Kernel:
-    """A copy of the kernel of an estimator, or that of a name. Raises TypeError or ValueError for anything else.
+    """Return a copy of a kernel, or the kernel of a name; raise TypeError or ValueError if invalid.
 
-    Where the kernel is left to the data ("auto"), it stands for one: a Gaussian, which has all derivatives.
+    "auto" is represented by a Gaussian, which has all derivatives.
     """
     kernel = Gaussian("auto") if isinstance(value, str) and value == "auto" else named(value)
-    # a copy: kernels can be changed in place, and a fitted model must not change with its parameters
+    # a copy, because kernels are mutable and a fitted model must not change with its parameters
     return copy.deepcopy(kernel)

@@ -1,6 +1,6 @@
-"""What a first pass tells of columns: mean and standard deviation, extremes with quantiles, climatologies and trends.
+"""Column statistics from a first pass: mean and standard deviation, range and quantiles, climatologies and trends.
 
-The origin and the unit of targets follow from the first of them.
+The origin and the unit of targets are those of the first rows.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from daskspectral.operators.weights import check_total
 
 Array = NDArray[np.floating[Any]]
 logger = logging.getLogger("daskspectral")
-ROUNDED = 4 * float(np.finfo(float).eps)  # deviations of so many units in the last place are rounding
+ROUNDED = 4 * float(np.finfo(float).eps)  # relative deviations below this are rounding
 SAMPLE = 50_000
 TAIL = 1e-3
-FAR = 3.0  # full width over the width between quantiles, beyond which it is cut
-BEYOND = 0.25  # of the width between quantiles, by which a range that is cut goes beyond them on each side
+FAR = 3.0  # ratio of the range to the width between quantiles above which the range is trimmed
+BEYOND = 0.25  # margin of a trimmed range on each side, relative to the width between quantiles
 
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """The weight of rows, the mean (m,) of their columns, the norms of these about it, and sums of squared residuals.
+    """Weight, mean (m,) and norms (m,) of columns about the mean, and sums of squared residuals.
 
-    The weight is (m,) where entries are missing, else (1,). A norm is the root of a sum of squares, which may leave the
-    range of numbers. The norm of a constant column is 0.
-    Squares about the mean add by the formula of Chan, Golub and LeVeque (1983), which loses no digits to a large mean.
+    The weight is (m,) with missing entries, otherwise (1,). A norm is the root of a sum of squares, which could
+    overflow; it is 0 for a constant column. Addition is by the formula of Chan, Golub and LeVeque (1983), which is
+    accurate for large means.
     """
 
     weight: Any
@@ -61,9 +61,9 @@ class Spread:
 
     @classmethod
     def of(cls, x: Array, weights: Array | None, predicted: Array | None = None, *, gaps: bool = False) -> Spread:
-        """The spread of rows x (c, m) about their mean and about a prediction, if there is one, with weights (c,).
+        """Return the spread of rows x (c, m) about their mean, and about a prediction if given, with weights (c,).
 
-        With `gaps` it is of what is present of each column, NaN where it is missing.
+        With `gaps`, missing entries are NaN and ignored.
         """
         w = np.ones((len(x), 1)) if weights is None else np.asarray(weights, dtype=float)[:, None]
         first = x[0]
@@ -78,19 +78,19 @@ class Spread:
 
     @property
     def squares(self) -> Array:
-        """The sums of squares about the mean, (m,)."""
+        """Sums of squares about the mean, (m,)."""
         return self.norms**2
 
     @property
     def explained(self) -> float:
-        """R^2 = 1 - residuals / squares, averaged over the columns; of a constant one 1 where it is met, else 0."""
+        """R² = 1 - residuals / squares, averaged over the columns; for a constant column 1 if exact, otherwise 0."""
         constant = self.norms == 0
         ratio = self.residuals / np.where(constant, 1.0, self.squares)
         return float(np.mean(np.where(constant, np.where(self.residuals == 0, 1.0, 0.0), 1 - ratio)))
 
 
 def _norms(deviations: Array, weights: Array) -> Array:
-    """The roots of weighted sums of squares of columns (c, m), without an overflow or underflow of the squares."""
+    """Return the roots of weighted sums of squares of columns (c, m), without overflow or underflow."""
     largest = np.abs(deviations).max(axis=0, where=weights > 0, initial=0.0)
     unit = np.where(largest > 0, largest, 1.0)
     return np.asarray(unit * np.sqrt((weights * (deviations / unit) ** 2).sum(axis=0)))
@@ -99,7 +99,7 @@ def _norms(deviations: Array, weights: Array) -> Array:
 def added(
     each: Callable[[Mapping[str, Array]], Mapping[str, Any]], batches: Iterable[Mapping[str, Array]], state: Any = None
 ) -> dict[str, Any]:
-    """Return the sums by name of what `each` makes of batches of rows; a task once `each` is bound."""
+    """Return the sums by name of the results of `each` for batches of rows; a task if `each` is bound."""
     total: dict[str, Any] = {}
     for batch in batches:
         for name, part in each(batch).items():
@@ -108,18 +108,17 @@ def added(
 
 
 def _spreads(views: tuple[str, ...], gaps: bool, batch: Mapping[str, Array]) -> dict[str, Spread]:
-    """The spreads of the columns of some views."""
+    """Return the spreads of the columns of some views."""
     weights = batch.get("weight")
     return {view: Spread.of(np.asarray(batch[view], dtype=float), weights, gaps=gaps) for view in views}
 
 
 def standardized(source: Source) -> Source:
-    """The source with columns brought to mean 0 and standard deviation 1 (ddof 0), in one pass, where it is asked for.
+    """Return the source with columns of mean 0 and standard deviation 1 (ddof 0), by one pass, if requested.
 
-    Rows count by their sample weights. Scaled columns are multiplied by the source's factors. A constant column, whose
-    deviations are the rounding of its values, keeps its scale. Views in the space of x are scaled as x is; points in a
-    space of their own have their own mean and scale.
-    Raises InvalidRowError (on_invalid="raise"), and ValueError if the weights are all zero.
+    Statistics are weighted by sample weights. Scaled columns are multiplied by the factors of the source. Columns that
+    are constant up to rounding keep their scale. Views in the space of x are scaled as x; points in another space have
+    a separate mean and scale. Raises InvalidRowError (on_invalid="raise"), and ValueError if all weights are zero.
     """
     if not source.standardize:
         return source
@@ -136,23 +135,22 @@ def standardized(source: Source) -> Source:
         if constant.any():
             logger.info("%d of %d columns are constant; their scale stays 1", constant.sum(), len(constant))
         scale = np.where(constant, 1.0, deviation)
-        if view in source.factors:  # which the columns were multiplied by before, and the scaled ones are again
+        if view in source.factors:  # applied before the pass, and again after scaling
             factors = source.factors[view]
             scale = np.divide(scale, factors, out=scale, where=~constant & (factors > 0))
         source = source.with_preparation(view, mean=spread.mean, scale=scale)
     return source
 
 
-PLACES, RUN = 3, 16  # of the rows that give a center, and rows at each
-AWAY = 4.0  # times as far as the farthest of these rows from it
+PLACES, RUN = 3, 16  # number of runs of rows for the center, and rows per run
+AWAY = 4.0  # least distance of the origin, relative to the farthest of these rows
 
 
 def centered(source: Source, views: Iterable[str]) -> tuple[Source, dict[str, Array]]:
-    """The source with the points of some views about a center, if the origin is farther away than they spread.
+    """Return the source with centered points of some views, and their largest distances (d,) from the center.
 
-    Sums about it lose no digits to a large mean. It is the median of a few rows, one of their values in each column, so
-    that it moves with them to the last digit; any center within some deviations of the mean would do. The largest
-    distances from it, (d,), come by view.
+    Points are centered if the origin is far away, so that sums are accurate for large means. The center is the median
+    of a few rows, which is one of their values in each column, so that a shift of the data shifts it exactly.
     """
     units: dict[str, Array] = {}
     for view in views:
@@ -170,7 +168,7 @@ def centered(source: Source, views: Iterable[str]) -> tuple[Source, dict[str, Ar
 
 
 def _centers(points: Array) -> Array:
-    """Return the lower median of the finite values of each column (m, d), or 0 if that is not far from them."""
+    """Return the lower median of the finite values of each column (m, d), or 0 if 0 is not far from them."""
     values = np.sort(np.where(np.isfinite(points), points, np.inf), axis=0)  # infinite ones last
     count = np.count_nonzero(np.isfinite(points), axis=0)
     places = np.stack([(count - 1) // 2, count - 1, np.zeros_like(count)]).clip(0)
@@ -180,7 +178,7 @@ def _centers(points: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Extent:
-    """The least and the largest value of each column over some rows, and sampled rows (s, d)."""
+    """Least and largest value of each column, and sampled rows (s, d)."""
 
     lower: Array
     upper: Array
@@ -194,12 +192,12 @@ class Extent:
         )
 
     def quantiles(self, axis: int) -> tuple[float, float]:
-        """Those of a column at .001 and .999."""
+        """Return the quantiles 0.001 and 0.999 of a column."""
         low, high = np.quantile(self.sample[:, axis], [TAIL, 1 - TAIL])
         return float(low), float(high)
 
     def trimmed(self, axis: int) -> tuple[float, float] | None:
-        """The range of one column, cut where few rows lie far out; None where nearly all rows are equal."""
+        """Return the range of a column without far outliers; None if nearly all rows are equal."""
         lower, upper = float(self.lower[axis]), float(self.upper[axis])
         low, high = self.quantiles(axis)
         if not high > low:
@@ -211,9 +209,9 @@ class Extent:
 
 
 def _extents(numbers: NDArray[np.int64], batch: Mapping[str, Array]) -> dict[str, Extent]:
-    """The extent of rows; of those with the sorted `numbers`, the points too. None of rows without weight."""
+    """Return the extent of rows, with the points of sorted `numbers`; empty for rows without weight."""
     x, rows = batch["x"], batch[NUMBER]
-    if "weight" in batch:  # rows of weight 0 count as absent
+    if "weight" in batch:  # rows of weight 0 are ignored
         counted = np.flatnonzero(batch["weight"])
         x, rows = x[counted], rows[counted]
         if not len(rows):
@@ -221,21 +219,21 @@ def _extents(numbers: NDArray[np.int64], batch: Mapping[str, Array]) -> dict[str
     wanted = numbers[slice(*np.searchsorted(numbers, [rows[0], rows[-1] + 1]))]
     places = np.searchsorted(rows, wanted)
     chosen = places[rows[places] == wanted]
-    columns = np.ascontiguousarray(x.T)  # extremes of contiguous columns are ten times quicker
+    columns = np.ascontiguousarray(x.T)  # extremes of contiguous columns are ten times faster
     lower, upper = columns.min(axis=1).astype(float), columns.max(axis=1).astype(float)
     return {"extent": Extent(lower, upper, x[chosen].astype(float))}
 
 
 def extent_of(source: Source, rng: np.random.Generator) -> Extent:
-    """The extent of the rows of positive weight, with a sample of them. Raises ValueError for none."""
+    """Return the extent of the rows of positive weight, with a sample; raise ValueError without any."""
     found = extent_from(0, source, rng)
     if found is None:
-        raise ValueError("the total sample weight is 0; some row needs a weight above zero")
+        raise ValueError("the total sample weight must be positive, got 0")
     return found
 
 
 def extent_from(start: int, source: Source, rng: np.random.Generator) -> Extent | None:
-    """The extent of the rows of positive weight from `start` on, with a sample of them; None without any."""
+    """Return the extent of the rows of positive weight from `start` on, with a sample; None without any."""
     size = min(SAMPLE, source.n)
     numbers = np.sort(rng.integers(0, source.n, size)) if size < source.n else np.arange(size)
     run = Run(source, plan_rows(source, 50.0 * source.row_bytes, start=start), description="ranges")
@@ -243,19 +241,20 @@ def extent_from(start: int, source: Source, rng: np.random.Generator) -> Extent 
     return found
 
 
-# -- the origin and the unit of targets, by which their sums keep digits -----------------------------------------------
+# -- origin and unit of targets, for accurate sums ---------------------------------------------------------------------
 
 
-FIRST, SOUGHT = 1000, 8  # targets, which tell where all lie, and where such are sought that have weight
-OFFSET = 10.0  # standard deviations of their mean from 0
-GRID = 8.0  # standard deviations between origins, so that parts of the same data have the same
-LARGE = 1e60  # whose squares are far from overflow, and those of 1 over it from underflow
+FIRST, SOUGHT = 1000, 8  # number of first targets, and of positions at which rows of positive weight are searched
+OFFSET = 10.0  # least distance of the mean from 0, in standard deviations
+GRID = 8.0  # standard deviations between origins, so that parts of the same data have equal origins
+LARGE = 1e60  # squares of it, and of its inverse, are far from overflow and underflow
 
 
-def levelled(operator: Regression, source: Source, *, shifted: bool) -> Regression:
-    """Return the operator with the origin and the unit that the first 1000 targets ask for; nearly always 0 and 1.
+def with_target_scale(operator: Regression, source: Source, *, shifted: bool) -> Regression:
+    """Return the operator with origin and unit of targets, from the first 1000 of them; nearly always 0 and 1.
 
-    Only functions that hold the constant can be `shifted`. Raises ValueError for targets whose squares overflow.
+    `shifted` allows an origin, for functions that include the constant. Raises ValueError if squares of targets
+    overflow.
     """
     name = "y" if operator.values else "gradients"
     first = _first(source, name)
@@ -264,7 +263,7 @@ def levelled(operator: Regression, source: Source, *, shifted: bool) -> Regressi
         return operator
     if largest > LARGEST:
         raise ValueError(
-            f"{name} reaches {largest:.3g}, and its squares overflow: give it in another unit, below {LARGEST:g}"
+            f"{name} must be below {LARGEST:g}, got {largest:.3g}, whose square overflows. Use another unit"
         )
     unit = 1.0 if 1 / LARGE < largest < LARGE else float(2.0 ** np.round(np.log2(largest)))
     origin: tuple[float, ...] = ()
@@ -278,7 +277,7 @@ def levelled(operator: Regression, source: Source, *, shifted: bool) -> Regressi
 
 
 def _first(source: Source, name: str) -> Array:
-    """The first finite targets (k, m) of positive weight, from one of a few places in the data."""
+    """Return the first finite targets (k, m) of positive weight, from one of a few positions in the data."""
     reader, weight = source.readers[name], source.readers.get("weight")
     for start in np.linspace(0, max(0, source.n - FIRST), SOUGHT).astype(int).tolist():
         stop = min(source.n, start + FIRST)
@@ -295,13 +294,13 @@ def _origin(values: Array) -> float:
     mean, spread = float(values.mean()), float(values.std())
     if abs(mean) <= OFFSET * spread:
         return 0.0
-    if spread <= 1e-15 * abs(mean):  # constant but for rounding
+    if spread <= 1e-15 * abs(mean):  # constant up to rounding
         return mean
     grid = 2.0 ** np.ceil(np.log2(GRID * spread))
     return float(np.round(mean / grid) * grid)
 
 
-# -- what anomalies are deviations from: climatologies and trends of the columns ---------------------------------------
+# -- baseline of anomalies: climatologies and trends of the columns ----------------------------------------------------
 
 
 def _baseline_sums(baseline: Baseline, design: Array, gaps: bool, batch: Mapping[str, Array]) -> dict[str, Array]:
@@ -309,11 +308,11 @@ def _baseline_sums(baseline: Baseline, design: Array, gaps: bool, batch: Mapping
 
 
 def with_baseline(stacked: StackedRows, rows: Rows, what: str, weight: Any, *, read: bool) -> Layout:
-    """Return the layout with the baseline of the anomalies that the rows ask for.
+    """Return the layout with the baseline of requested anomalies.
 
-    Means and trends are those of rows with these weights, (n,), None for equal ones. Unless `read`, only the times are
-    checked. Raises ValueError where times are missing or few and where a group of them has no weight, and
-    InvalidRowError for an invalid row (on_invalid="raise").
+    Means and trends are weighted by `weight` (n,), if given. Unless `read`, only the times are checked. Raises
+    ValueError if times are missing or too few, or a group of them has no weight, and InvalidRowError for an invalid row
+    (on_invalid="raise").
     """
     baseline = Baseline.of(stacked.rows, what, rows.anomaly, rows.detrend or 0)
     if not read:
@@ -325,8 +324,8 @@ def with_baseline(stacked: StackedRows, rows: Rows, what: str, weight: Any, *, r
     absent = np.isnan(tables[0]).all(axis=1)
     if absent.any() and source.on_invalid == "raise":
         raise ValueError(
-            f"all rows of the {rows.anomaly or 'data'} {baseline.labels[int(absent.argmax())]} have the weight 0 in "
-            f"{what}: leave them out, or give some of them a weight"
+            f"the rows of the {rows.anomaly or 'data'} {baseline.labels[int(absent.argmax())]} must have positive "
+            f"weights in {what}, got 0. Exclude them, or change the weights"
         )
     climatology, trend = (source.preparation.inverse(table, source.n_features_in) for table in tables)
     return replace(stacked.layout, baseline=replace(baseline, climatology=climatology, trend=trend))

@@ -1,4 +1,4 @@
-"""Fitted functions on new rows, in one pass: the score of a decomposition, and R^2 of a prediction."""
+"""Scores of fitted functions on new rows, in one pass: of a decomposition, and R² of a prediction."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from daskspectral.operators.paired import scoring_operator
 from daskspectral.operators.weights import check_total
 from daskspectral.passes.apply import RowFunction
 from daskspectral.passes.parameters import check_components, is_share
-from daskspectral.passes.scale import Spread, added, levelled
+from daskspectral.passes.scale import Spread, added, with_target_scale
 from daskspectral.passes.sums import Discretisation, measure, plan_sums
 
 Array = NDArray[np.floating[Any]]
 
 
 def measure_score(model: Any, rows: Rows, *, sample_weight: Any = None, progress: bool | None = None) -> SpanScore:
-    """How a fitted model's functions do on rows like those of its fit, in one pass.
+    """Return the score of the functions of a fitted model on rows of its kind, in one pass.
 
-    Raises ValueError for data that do not fit the model and for no more rows than functions, InvalidRowError for the
-    lowest invalid row (on_invalid="raise"), and OSError where the data changed meanwhile.
+    Raises ValueError if columns differ from those of the fit or there are no more rows than functions, InvalidRowError
+    for the first invalid row (on_invalid="raise"), and OSError if the data change during the pass.
     """
     fitted: Moments = model.moments_
     functions = {side: getattr(model, name) for name, side in Attributes(model.solver_).functions.items()}
@@ -57,7 +57,7 @@ def measure_score(model: Any, rows: Rows, *, sample_weight: Any = None, progress
 
 
 def _compared(function: RowFunction, field: str, unit: float, batch: Mapping[str, Array]) -> dict[str, Spread]:
-    """The spread of a field of rows about a function's values, in a unit in which squares stay in range."""
+    """Return the spread of a field about the values of a function, in a unit without overflow."""
     y = np.asarray(batch[field], dtype=float).reshape(len(batch[field]), -1)[:, : function.columns]
     with renumbered(batch[NUMBER].__getitem__):
         return {"spread": Spread.of(y / unit, batch.get("weight"), function.of_prepared(batch["x"])[0] / unit)}
@@ -66,24 +66,23 @@ def _compared(function: RowFunction, field: str, unit: float, batch: Mapping[str
 def determination(
     function: RowFunction, targets: int | None, rows: Rows, y: Any, sample_weight: Any, progress: bool | None
 ) -> float:
-    """R^2 of a function's values (n, m) against y, (n,) for `targets` None or (n, m), averaged over the targets.
+    """Return R² of the values (n, m) of a function for y, (n,) or (n, m), averaged over the targets.
 
-    Rows are read once, chunk by chunk. Raises ValueError where y has not the targets of the fit, for a single row, and
-    for weights that sum to 0; InvalidRowError for the lowest invalid row, unless on_invalid="skip" leaves such rows
-    out; OSError where the data changed meanwhile.
+    Raises ValueError if y differs in its number of targets, there is a single row, or weights sum to 0, InvalidRowError
+    for the first invalid row, unless on_invalid="skip", and OSError if the data change during the pass.
     """
     source, operator = open_regression(rows, y, weight=sample_weight, progress=progress)
     if (operator.targets or 1) != (targets or 1):
-        raise ValueError(f"y has {operator.targets or 1} columns, and the model was fitted on {targets or 1} targets")
+        raise ValueError(f"y must have {targets or 1} columns, as in the fit, got {operator.targets or 1}")
     if source.n < 2:
-        raise ValueError("R^2 compares with the spread of y, and X has 1 row; give 2 or more")
-    return explained(function, source, unit=levelled(operator, source, shifted=False).unit)
+        raise ValueError("R² requires at least 2 rows, got 1")
+    return explained(function, source, unit=with_target_scale(operator, source, shifted=False).unit)
 
 
 def explained(function: RowFunction, source: Source, field: str = "y", unit: float = 1.0) -> float:
-    """R² of a function's values (n, m) against a field of a source, (n,) or (n, m).
+    """Return R² of the values (n, m) of a function for a field of a source, (n,) or (n, m).
 
-    Raises as `determination` does for rows that are too few or weigh nothing.
+    Raises ValueError if there are fewer than two rows, or weights sum to 0.
     """
     scale = function.preparation
     source = source.with_preparation(mean=scale.mean, scale=scale.scale)
@@ -93,7 +92,7 @@ def explained(function: RowFunction, source: Source, field: str = "y", unit: flo
     total = run.reduce(partial(added, partial(_compared, function, field, unit)))
     snapshot.check_unchanged()
     if total.count < 2:
-        raise ValueError(f"R^2 compares with the spread of y, and {total.count} of {source.rows} is left; give more")
+        raise ValueError(f"R² requires at least 2 valid rows, got {total.count} of {source.rows}")
     check_total(total.weight)
     found: Spread = total.sums["spread"]
     return found.explained

@@ -1,4 +1,4 @@
-"""What an automatic choice found: the candidates with their scores, and the parameters that give the same fit again."""
+"""Results of an automatic selection: candidates with scores, and parameters that reproduce the fit."""
 
 from __future__ import annotations
 
@@ -15,19 +15,32 @@ from daskspectral.passes.folds import saved_folds
 from daskspectral.registry import Registered
 
 Array = NDArray[np.floating[Any]]
-SHOWN = 5  # candidates that `print` shows
-ROUNDING = 1e-9  # of the largest value, below which one is a constant's 0
+SHOWN = 5  # number of printed candidates
+ROUNDING = 1e-9  # of the largest value: smaller ones are the 0 of a constant
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate(Registered):
-    """One way to discretise, and how it did on rows of the pilot that it was not fitted to.
+    """Candidate of a selection, with its validation on the pilot.
 
-    `kernel` is written as for a reader, `factor` is its scale in units of the median distance (on a lattice, of the
-    longest period, of cells of their distance), `penalty` c of the penalised solution (None for a solution by rank
-    cut). `values` (k,) are the means over `splits` half splits of the held-out values, raised by half of the overfit
-    (`Trial.judged`), or the signed roots of what singular functions explain; larger scores are better. `why` says what
-    became of the candidate.
+    Attributes
+    ----------
+    kernel : str
+        Description of the kernel.
+    factor : float
+        Scale in units of the median distance; of the longest period for a FourierBasis, of the distance of cells for
+        NormalizedRBF.
+    penalty : float or None
+        Strength c of the penalty; None for a solution by truncation.
+    score : float
+        Score; larger is better.
+    values : ndarray of shape (k,)
+        Means over splits of validation values, increased by half of the overfit (`Trial.judged`), or signed roots of
+        the shares that singular functions explain.
+    splits : int
+        Number of half splits.
+    why : str
+        Outcome of the candidate.
     """
 
     kernel: str
@@ -42,30 +55,40 @@ class Candidate(Registered):
 
     @classmethod
     def of(cls, kernel: str, factor: float, penalty: float | None, score: float, values: Array, why: str) -> Candidate:
-        """A candidate of held-out values (splits, k); a mean is NaN where one of them is not finite."""
+        """Return a candidate with validation values (splits, k); a mean is NaN if one of them is not finite."""
         finite = np.isfinite(values).all(axis=0)
         means = np.where(finite, np.where(finite, values, 0).mean(axis=0), np.nan)
         return cls(kernel, factor, penalty, score, means, len(values), why)
 
 
 def _kept(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters as files keep them."""
+    """Return parameters as stored in files."""
     return {k: saved_folds(v) if k == "folds" else v for k, v in parameters.items()}
 
 
 @dataclass(frozen=True, eq=False)
 class Selection(Registered):
-    """The table of an automatic choice, empty where nothing was left to choose.
+    """Table of candidates of an automatic selection; empty if no hyperparameter was open.
 
-    The best comes first. On landmarks the finalists follow, then the others: these were compared on fewer rows and
-    splits, and their scores are not those of finalists.
-
-    `best_params` are all arguments of the estimator with what was chosen in their place: an estimator made with them
-    fits the same rows to the same values and functions, to the bit; it knows of no others that undercut a value, so
-    that intervals may be narrower. `rows` is the size of the pilot, `median` the median distance of its points,
-    `edge` is "smallest" or "largest" where the best scale is the last that was tried, `reason` says why none was.
-    `undercut` (k,) is by what factor other finalists have lower values than the chosen one in every split, 1 where none
-    has. Labels of folds are data: a file does not keep them, and has None in `best_params` for them.
+    Attributes
+    ----------
+    candidates : tuple of Candidate
+        The best one first. On landmarks finalists follow, and then the others, whose scores are not comparable with
+        those of finalists: they are from fewer rows and splits.
+    best_params : mapping
+        All parameters of the estimator, with the selected ones. An estimator with these parameters has identical
+        values and functions on the same rows, but intervals may be narrower, because they do not include `undercut`.
+        Files do not contain labels of folds.
+    rows : int
+        Number of rows of the pilot.
+    median : float or None
+        Median distance of its points.
+    edge : str
+        "smallest" or "largest" if the best scale is at that end of the candidates.
+    reason : str
+        Why there are no candidates.
+    undercut : ndarray of shape (k,) or None
+        Factors by which another finalist has lower values than the selected one in every split, otherwise 1.
     """
 
     expects: ClassVar = {"candidates": Candidate}
@@ -81,11 +104,11 @@ class Selection(Registered):
 
     @property
     def chosen(self) -> Candidate | None:
-        """The candidate that was taken."""
+        """Selected candidate."""
         return self.candidates[0] if self.candidates else None
 
     def with_parameters(self, given: Mapping[str, Any]) -> Selection:
-        """The same with all arguments of an estimator, of which the chosen ones are replaced."""
+        """Return the selection with all parameters of an estimator, updated by the selected ones."""
         return replace(self, best_params={**given, **self.best_params})
 
     def state(self) -> dict[str, Any]:
@@ -96,11 +119,11 @@ class Selection(Registered):
         return cls(**{**state, "best_params": _kept(state["best_params"])})
 
     def advise(self, *, certain: bool) -> None:
-        """Warn where the best candidate is at the edge of what was tried, unless the values are `certain` anyway."""
+        """Warn if the best scale is at the end of the candidates, unless the values are `certain`."""
         best = self.chosen
         if not certain and self.edge and best is not None:
             kernel = shortened(best.kernel)
-            text = f"the best scale of the kernel is the {self.edge} that was tried ({kernel}): give a kernel beyond it"
+            text = f"the best scale of the kernel is the {self.edge} candidate ({kernel}). Pass a kernel beyond it"
             warn_user(text, ReliabilityWarning, Rank.UNCERTAINTY)
 
     def __len__(self) -> int:
@@ -108,7 +131,7 @@ class Selection(Registered):
 
     @property
     def table(self) -> list[list[str]]:
-        """The candidates as rows of text, the titles of the columns first."""
+        """Candidates as rows of text, after the titles of the columns."""
         head = ["candidate", "penalty", "score", "held-out values", "why"]
         rows = [
             [
@@ -125,9 +148,9 @@ class Selection(Registered):
         return [head, *rows]
 
     def text(self, most: int | None = None) -> str:
-        """The table, or its first rows, aligned."""
+        """Return the aligned table, or its first rows."""
         if not self.candidates:
-            return f"nothing was compared: {self.reason or 'every parameter was given'}"
+            return f"no candidates were compared: {self.reason or 'every parameter was given'}"
         rows = self.table[: None if most is None else most + 1]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = ["  ".join(c.ljust(width) for c, width in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -144,5 +167,5 @@ def _largest(values: Array) -> float:
 
 
 def shortened(text: str) -> str:
-    """The text with four digits of numbers that have more decimals."""
+    """Return the text with numbers rounded to four digits."""
     return re.sub(r"\d+\.\d{4,}(e[-+]?\d+)?", lambda number: f"{float(number[0]):.4g}", text)

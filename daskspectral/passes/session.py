@@ -1,4 +1,4 @@
-"""One fit from opened data to sums: its plan, the choice of functions, the checkpoint, the pass, and rows appended."""
+"""Session of a fit, from open data to sums: plan, selection of functions, checkpoint, pass, and appended rows."""
 
 from __future__ import annotations
 
@@ -27,38 +27,38 @@ from daskspectral.store import read_state, write_state
 logger = logging.getLogger("daskspectral.plan")
 Sizes = tuple[int, int | None]
 FoldRuleOf = Callable[[Sizes], FoldRule | None]
-TRAINING = ".training"  # the store of a training's state, in the folder of a checkpoint
+TRAINING = ".training"  # file of the state of a training, in the folder of a checkpoint
 
 
 @dataclass(frozen=True, eq=False)
-class Kept:
-    """Where the state of a training is kept, in the folder of a checkpoint, for the run of this `identity`."""
+class TrainingState:
+    """Stored state of a training, in the folder of a checkpoint, for the run of this `identity`."""
 
     directory: Folder
     identity: Mapping[str, Any]
 
     def read(self) -> State | None:
-        """The state of this run's training; None where there is none. Raises ValueError for another run's."""
+        """Return the state of the training, or None; raise ValueError if it is that of another run."""
         try:
             kind, found = read_state(f"{self.directory}/{TRAINING}")
         except FileNotFoundError:
             return None
         if kind != "training" or found["identity"] != self._identity():
             raise ValueError(
-                f"the checkpoint {self.directory} holds the training of another run: give another path, or delete it "
-                "to start anew"
+                f"the checkpoint {self.directory} contains the training of another run. Pass another path, or "
+                "delete it to start again"
             )
         state = decode(found["state"], dict)
         return State(**{**state, "losses": tuple(state["losses"])})
 
     def write(self, state: State) -> None:
-        """Write a state, which appears whole or not at all."""
+        """Write a state atomically."""
         self.directory.make()
         found = {"identity": self._identity(), "state": encode(dict(vars(state)))}
         write_state(f"{self.directory}/{TRAINING}", "training", found, overwrite=True)
 
     def clear(self) -> None:
-        """Delete what is kept: the networks are trained."""
+        """Delete the state after the training."""
         self.directory.delete(TRAINING)
 
     def _identity(self) -> Any:
@@ -67,16 +67,16 @@ class Kept:
 
 @dataclass(frozen=True, eq=False)
 class Session:
-    """A fit whose data are opened and checked, with arithmetic of `dtype` on a `device`.
+    """Fit with open and checked data, with arithmetic of `dtype` on a `device`.
 
-    `choose` gives the functions and the scaling of columns for a source; a training of networks needs to know the fold
-    rule of a pass with so many functions, and where its state is kept, None if it is not. Where what is `expected` of
-    the functions is known, the plan is made before any work. `choosing` is the memory of an automatic choice, in bytes.
+    `choose(source, fold_rule, state)` returns the functions and the scaling of columns; a training of networks requires
+    the fold rule for numbers of functions, and the store of its state, or None. If the outline of the functions is
+    `expected`, the plan is made before any work. `choosing` is the memory of the automatic selection in bytes.
     """
 
     source: Source
     operator: Operator
-    choose: Callable[[Source, FoldRuleOf, Kept | None], Discretisation]
+    choose: Callable[[Source, FoldRuleOf, TrainingState | None], Discretisation]
     dtype: str
     device: str
     asked: FoldRequest | None = None
@@ -85,18 +85,18 @@ class Session:
 
     @cached_property
     def folds(self) -> FoldRequest | None:
-        """The folds, for which labels outside memory are read once."""
+        """Requested folds; labels outside memory are read once."""
         return None if self.asked is None else self.asked.counted(self.source)
 
     @cached_property
     def outline(self) -> PassPlan | None:
-        """The plan before any work; None where the number of functions follows from the data."""
+        """Plan before any work; None if the number of functions depends on the data."""
         return None if self.expected is None else self._planned(self.expected, self.choosing)
 
     def plan(self) -> PassPlan:
-        """The plan of the pass, for which the functions are chosen where it needs them.
+        """Return the plan of the pass; functions are selected first if it depends on them.
 
-        Raises as `measured` does.
+        Raises as `measured`.
         """
         Manifest(self.source)  # raises OSError if chunks are missing
         return self.outline or self._planned(self._chosen(None).outline, self.choosing)
@@ -107,14 +107,14 @@ class Session:
         checkpoint: str | os.PathLike[str] | None,
         checkpoint_every: float,
     ) -> tuple[Discretisation, Moments]:
-        """What was measured with, and the moments; a checkpoint at the path goes on where it has this `identity`."""
+        """Return the functions and the moments; resume a checkpoint at the path if it has this `identity`."""
         _ = self.outline
         snapshot, saved = Manifest(self.source), None
         if checkpoint is None:
             discretisation = self._chosen(None)
         else:
             known = identity(snapshot)
-            kept, kinds = Kept(checkpoint_directory(checkpoint), known), {"discretisation": Discretisation}
+            kept, kinds = TrainingState(checkpoint_directory(checkpoint), known), {"discretisation": Discretisation}
             saved = Checkpoint.take_up(
                 checkpoint, known, lambda: {"discretisation": self._chosen(kept)}, kinds, checkpoint_every
             )
@@ -122,12 +122,12 @@ class Session:
             discretisation = saved.constants["discretisation"]
         plan = self.outline
         if plan is None or discretisation.outline != self.expected:
-            plan = self._planned(discretisation.outline)  # fewer landmarks than were asked for, or rows alike
+            plan = self._planned(discretisation.outline)  # fewer landmarks than requested, or repeated rows
         return discretisation, measure(
             self.source, discretisation, self.operator, plan, snapshot=snapshot, checkpoint=saved
         )
 
-    def _chosen(self, kept: Kept | None) -> Discretisation:
+    def _chosen(self, kept: TrainingState | None) -> Discretisation:
         by_number = self.folds is not None and self.folds.by_number(self.source) and not has_graph(self.operator)
         return self.choose(replace(self.source, by_number=by_number), self._fold_rule, kept)
 
@@ -142,10 +142,10 @@ class Session:
 
 
 def measured_further(before: Moments, source: Source, folds: FoldRequest | None, device: str) -> Moments:
-    """Return the moments of all rows: of stores whose files are unchanged, the rows after those of `before` are summed.
+    """Return the moments of all rows, given those of the first rows, `before`.
 
-    All rows are summed again if files behind the rows of `before` were written since, and of arrays that are in memory
-    or dask's. Raises ValueError as `check_appended`.
+    Only the other rows are summed if the files of the first ones are unchanged. All rows are summed otherwise, and for
+    arrays in memory or dask arrays. Raises ValueError as `check_appended`.
     """
     snapshot = Manifest(source)
     unchanged = check_appended(before, source, snapshot)
@@ -160,31 +160,34 @@ def measured_further(before: Moments, source: Source, folds: FoldRequest | None,
 
 
 def check_appended(before: Moments, source: Source, snapshot: Manifest) -> bool:
-    """Return whether the stores behind the measured rows are unchanged, so that only the other rows are to be read.
+    """Return whether the files of the measured rows are unchanged, so that only the other rows must be read.
 
-    Raises ValueError if there are no further rows, if there are weights only then or only now, and if the first rows
-    are not those that were measured: data with rows appended are expected.
+    Raises ValueError if there are no further rows, if weights are present only before or only now, and if the first
+    rows are not those that were measured.
     """
     check_widths(before, source)
     known = before.seen
     if known is None:
         raise ValueError(
-            "these moments were added up from several arrays: fit the new rows with the same functions, and add the "
-            "moments (fit --functions-of MODEL, then merge, in the shell)"
+            "cannot update moments that were added from several arrays. Fit the new rows with the same functions, and "
+            "add the moments (on the command line: fit --functions-of MODEL, then merge)"
         )
     if source.n <= before.rows:
-        told = "there is nothing to add" if source.n == before.rows else "give the same rows with others appended"
-        raise ValueError(f"X has {source.rows}, and the model has seen {before.rows}: {told}")
+        raise ValueError(
+            f"X must have more rows than the fit, {before.rows}, got {source.rows}. Pass the same rows with others "
+            "appended"
+        )
     if ("weight" in known) != ("weight" in source.readers):
         then, now = ("with", "without") if "weight" in known else ("without", "with")
         raise ValueError(
-            f"the fit was {then} sample_weight, and the update is {now}: give the weights of all rows to both or none"
+            f"the fit was {then} sample_weight, but the update is {now}. Pass the weights of all rows to both, or to "
+            "neither"
         )
     present = snapshot.seen(before.rows)
     for name, (rows, _) in present.items():
         if name in known and known[name][0] != rows:
             raise ValueError(
-                f"{label_of(name)} differs in its first rows from what was measured: an update takes the same data "
-                "with rows appended; of other data add the moments (fit --functions-of MODEL, then merge)"
+                f"the first rows of {label_of(name)} must be those of the fit. For other data, add the moments "
+                "(fit --functions-of MODEL, then merge)"
             )
     return all(files is not None and files == known.get(name, [None, None])[1] for name, (_, files) in present.items())

@@ -1,4 +1,4 @@
-"""The sums of an operator's forms over the rows: the one pass by which everything is measured, and its plan."""
+"""The pass over the rows that sums the forms of an operator, and its plan."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ from daskspectral.solve import NormConstrained
 
 Array = NDArray[np.floating[Any]]
 SHARE_SAMPLE = 256
-TESTED_ROWS, TESTED_SHARE = 8000, 1 / 32  # at least, by which fits of transfer operators are tested
-MOST_DROPPED, MOST_APART = 0.1, 0.75  # of the rows, that coincide with landmarks
-CHANCE = 0.06  # of such a share of a few rows, three standard errors
+TESTED_ROWS, TESTED_SHARE = 8000, 1 / 32  # minimum rows and share for tests of transfer operators
+MOST_DROPPED, MOST_APART = 0.1, 0.75  # shares of rows that coincide with landmarks
+CHANCE = 0.06  # three standard errors of such a share in a sample
 
 
 @dataclass(frozen=True)
 class Outline:
-    """What a plan knows of the functions: p left ones, and q right ones where they differ, else None (`sizes`).
+    """Properties of the functions that determine a plan.
 
-    `apart` says that landmarks' own rows are summed apart from the folds. The `basis` is that of both, None before it
-    is known; outlines that are equal but for it have one plan. Functions of `scores` are summed over the scores of
-    rows on so many directions, not over rows.
+    `sizes` are the numbers p of left functions, and q of right ones, None if they are the same. With `apart`, rows that
+    coincide with landmarks are summed apart from the folds. `basis` is ignored in comparisons, and None until it is
+    known. With `scores`, sums are over the scores of rows in that number of directions.
     """
 
     sizes: tuple[int, int | None]
@@ -70,16 +70,14 @@ class Outline:
 
 @dataclass(frozen=True, eq=False)
 class Discretisation(Registered):
-    """What moments are measured with: the bases, the preparation of points, what is done with landmarks' own rows.
+    """Functions of a fit: bases, preparation of points, and treatment of rows that coincide with landmarks.
 
-    `right_basis` is None where left and right functions share one basis, `right_preparation` None where both are
-    functions of points in the same space. `landmark_rows` is what is done with rows whose prepared points are landmarks
-    of the left basis. `penalty` is c of the
-    penalised solution, and `selection` tells how all of it was chosen. `operator` is the operator with what was
-    estimated for it, None where nothing was. `reserved` are the folds that a network was not trained on. Functions that
-    are `spanning` are all linear ones on these rows, whose products with the columns follow from the other sums; those
-    that are `of_rows` are combinations of these rows, on either side, so that other rows need other ones; their values
-    at these rows may be known by `scores`.
+    `right_basis` is given if the sides have different bases, `right_preparation` if their points are in different
+    spaces. `landmark_rows` is the treatment of rows that coincide with landmarks of the left basis. `penalty` is the
+    strength c of the penalty, and `selection` the table of candidates. `operator` is the operator with estimated
+    parameters, if any. `reserved` are the folds on which a network was not trained. `spanning` functions span all
+    linear ones on these rows, so that products with columns are computed from other sums. Functions `of_rows` are
+    combinations of these rows, not valid for others, and their values at these rows may be known as `scores`.
     """
 
     expects: ClassVar = {
@@ -108,19 +106,19 @@ class Discretisation(Registered):
 
     @property
     def outline(self) -> Outline:
-        """What a plan knows of them."""
+        """Outline for a plan."""
         sizes = self.basis.size, None if self.right_basis is None else self.right_basis.size
         directions = None if self.scores is None else self.scores.scores.shape[1]
         return Outline(sizes, self.landmark_rows == LandmarkRows.APART, self.basis, directions)
 
     @property
     def coincidence(self) -> LandmarkMatcher | None:
-        """The test of prepared points for landmarks of the left basis; None where it has none."""
+        """Test of prepared points for landmarks of the left basis; None without landmarks."""
         found = [b.landmarks for b in self.basis.landmark_parts]
         return LandmarkMatcher(np.concatenate(found)) if found else None
 
     def share_at_landmarks(self, source: Source) -> float:
-        """Return the share of rows that coincide with landmarks, of a few that are the same for the same data."""
+        """Return the share of rows that coincide with landmarks, estimated from a reproducible sample."""
         if self.coincidence is None:
             return 0.0
         _, points = draw_rows(source, SHARE_SAMPLE, np.random.default_rng(0))
@@ -128,7 +126,7 @@ class Discretisation(Registered):
 
     @classmethod
     def of(cls, moments: Moments) -> Discretisation:
-        """What moments were measured with, nothing left out."""
+        """Return the functions of moments, with all rows kept."""
         right = moments.preparation.get("right")
         return cls(
             moments.basis,
@@ -140,7 +138,7 @@ class Discretisation(Registered):
         )
 
     def prepared(self, source: Source, operator: Operator) -> Source:
-        """The source with the points of each side prepared."""
+        """Return the source with the points of each side prepared."""
         source = source.with_preparation(mean=self.preparation.mean, scale=self.preparation.scale)
         right = self.right_preparation
         if right is not None:
@@ -150,10 +148,7 @@ class Discretisation(Registered):
 
 @dataclass(frozen=True, eq=False)
 class PassPlan:
-    """The ranges of one pass, the memory of a process that runs it on the local scheduler, how rows come to folds.
-
-    Its arithmetic is of `dtype`, on a `device`.
-    """
+    """Plan of a pass: ranges of rows, memory of a process on the local scheduler, rule of folds, dtype and device."""
 
     ranges: Plan
     memory: Memory
@@ -167,7 +162,7 @@ class PassPlan:
 
 
 def flops_of(source: Source, p: int) -> float:
-    """Floating-point operations per row with p functions: products of p x p matrices, and the functions themselves."""
+    """Return the floating-point operations per row with p functions: p x p products, and evaluations."""
     return 4.0 * p * p + 2.0 * p * source.dimension + 50.0 * p
 
 
@@ -182,10 +177,10 @@ def plan_sums(
     folds: FoldRequest | None = None,
     choosing: int = 0,
 ) -> PassPlan:
-    """The plan of one pass over the rows from `start` on, with functions of this outline.
+    """Return the plan of a pass over the rows from `start` on, with functions of this outline.
 
-    `choosing` are the bytes that an automatic choice takes before. Raises MemoryError where the pass would not fit, and
-    ValueError for folds that these rows cannot fill.
+    `choosing` is the memory of the preceding automatic selection, in bytes. Raises MemoryError if the pass does not fit
+    into memory, and ValueError if there are too few rows for the folds.
     """
     (left, right), apart, cost = outline.sizes, outline.apart, None
     if outline.scores is not None:
@@ -197,11 +192,11 @@ def plan_sums(
     plan, threads = plan_rows(source, flops, start=start, device=device), local_threads()
     block = max(DENSE_ROWS, least_rows(device))
     fold_rule = None if folds is None else folds.fold_rule(source)
-    if cost is None:  # other sums are small, however few rows a task has
+    if cost is None:  # other sums are small for any number of rows per task
         plan = joined_plan(plan, fold_rule, block=block, row_bytes=source.row_bytes, functions=p)
 
     def groups(ranges: range) -> int:
-        """How many groups of rows the sum over some of the ranges has at most."""
+        """Return the maximum number of groups of rows in the sum over some ranges."""
         if fold_rule is None:
             return 1
         return fold_rule.most(plan.ranges[ranges[0]][0], plan.ranges[ranges[-1]][1]) + apart
@@ -210,7 +205,7 @@ def plan_sums(
     most = max(groups(range(i, i + 1)) for i in range(len(plan.ranges)))
     longest = max(b - a for a, b in plan.ranges)
     read, x = chunk_bytes(source, longest, device), source.readers["x"]
-    if most == 1 and x.chunk:  # blocks are no larger than what is read at once
+    if most == 1 and x.chunk:  # blocks are not larger than a read
         block = min(block, max(x.chunk, READ_BYTES // max(1, x.shape[1] * x.dtype.itemsize)))
     live = plan.live(1 + math.ceil(threads / plan.epoch), groups) + max(1, kept)
     if cost is not None:
@@ -253,17 +248,17 @@ def measure(
     after: Moments | None = None,
     description: str = "fit",
 ) -> Moments:
-    """Measure the moments of the rows, or of those behind the rows of `after`, in one pass on the active scheduler.
+    """Measure the moments of the rows, or of those after the rows of `after`, in one pass on the active scheduler.
 
-    With a `checkpoint` the pass goes on from the sums that it holds. Raises InvalidRowError for the lowest invalid row
-    (on_invalid="raise"), PointError for a point that the operator's manifold does not accept, ValueError where no row
-    is left or the checkpoint follows another plan, MemoryError where less memory is free than the plan needs, and
-    OSError where the data changed meanwhile.
+    With a `checkpoint`, the pass resumes from its sums. Raises InvalidRowError for the first invalid row
+    (on_invalid="raise"), PointError for a point outside the manifold of the operator, ValueError if no row remains or
+    the checkpoint has another plan, MemoryError if less memory is free than the plan requires, and OSError if the data
+    change during the pass.
     """
     basis, fold_rule, preparation = discretisation.basis, plan.fold_rule, _preparation(source, discretisation, operator)
     run, task = _run_of(source, discretisation, operator, plan, description)
     source, operator, groups = run.source, task.operator, task.groups
-    check_memory(released(plan.memory))  # what the landmarks have left of it
+    check_memory(released(plan.memory))  # after the selection of landmarks
     start, before = (0, 0) if after is None else (after.rows, after.short_trajectories)
     short = 0 if source.lagged is None else source.lagged.short - before
     if checkpoint is not None:
@@ -272,7 +267,7 @@ def measure(
     snapshot.check_unchanged()
     sums, total = dict(total.sums), replace(total, sums={})
     if checkpoint is not None:
-        checkpoint.total = total  # its sums are written; those of many folds are large
+        checkpoint.total = total  # its sums are written, and large for many folds
     order, sample, lagged = sums.pop(ORDER), sums.pop(SAMPLE, None), sums.pop(AUTOCOVARIANCE, None)
     scores = discretisation.scores
     folds = None
@@ -314,7 +309,7 @@ def _run_of(
     plan: PassPlan,
     description: str,
 ) -> tuple[Run, SumTask]:
-    """The run over the rows of a plan, and what each of its tasks sums."""
+    """Return the run over the rows of a plan, and the function of its tasks."""
     basis, right, operator = discretisation.basis, discretisation.right_basis, discretisation.operator or operator
     if discretisation.scores is None:
         source = discretisation.prepared(source, operator)
@@ -343,12 +338,12 @@ def _run_of(
 
 
 def follows(operator: Operator, basis: Basis) -> bool:
-    """Whether products of rows that follow one another are summed: for principal components of columns."""
+    """Return whether products of consecutive rows are summed, as for principal components of columns."""
     return operator.solver == NormConstrained() and directions_of(basis) is not None
 
 
 def chunk_bytes(source: Source, rows: int, device: str = "cpu") -> int:
-    """The decoded size of what a task over so many rows reads at once: twice as much where it reads ahead."""
+    """Return the decoded bytes that a task of `rows` rows reads at once, doubled if it reads ahead."""
     least = least_rows(device)
     found = sum(max(_part_bytes(part, rows, least) for part in reader.parts) for reader in source.readers.values())
     return 2 * found if least else found
@@ -364,12 +359,12 @@ def measure_of(
     patterns: bool = False,
     products: bool = True,
 ) -> Measure:
-    """The sums of an operator's forms and functionals; `right` is None where the left functions are the right ones.
+    """Return the sums of the forms and functionals of an operator; `right` are other right functions, if any.
 
-    With `patterns` those of columns, too, and of their `products` with functions, where the operator has such.
+    With `patterns`, sums of columns, and their `products` with functions, are included if the operator has patterns.
     """
     forms, functionals = operator.forms, operator.functionals
-    if right is not None and "right_gram" not in forms:  # other functions, of the same space
+    if right is not None and "right_gram" not in forms:  # other functions in the same space
         forms |= {"right_gram": forms["gram"]}
         functionals |= {"right_first": functionals["first"]}
     patterns = patterns and operator.has_patterns and not basis.cheap_sums
@@ -380,7 +375,7 @@ def measure_of(
 
 
 def _preparation(source: Source, discretisation: Discretisation, operator: Operator) -> dict[str, Any]:
-    """What was done to the columns, with their number."""
+    """Return the preparation of columns, with their number."""
     preparation = discretisation.preparation.state() | {"n_features_in": source.n_features_in}
     right = discretisation.right_preparation
     if right is not None:
@@ -389,7 +384,7 @@ def _preparation(source: Source, discretisation: Discretisation, operator: Opera
 
 
 def _leaves(operator: Operator, apart: bool) -> set[tuple[int, Atom]]:
-    """The atoms evaluated on the left functions (0) and on the right ones (1), where these are `apart`."""
+    """Return the atoms evaluated on the left functions (0), and on the right ones (1) if `apart`."""
     products = [product for form in operator.forms.values() for product in form.products]
     pairings = [pairing for functional in operator.functionals.values() for pairing in functional.pairings]
     sides = {0: [p.left for p in products] + [p.atom for p in pairings], 1: [p.right for p in products]}
@@ -397,7 +392,7 @@ def _leaves(operator: Operator, apart: bool) -> set[tuple[int, Atom]]:
 
 
 def features_of(leaf: Atom, source: Source, operator: Operator) -> int:
-    """How many arrays (p, c) a basis keeps for an atom, besides the arrays that every evaluation has."""
+    """Return the number of arrays (p, c) of a basis for an atom, beyond those of every evaluation."""
     if leaf.kind in ("value", "gradient"):
         return 0
     if leaf.kind != "along" or leaf.direction is None or leaf.direction.path:
@@ -405,14 +400,14 @@ def features_of(leaf: Atom, source: Source, operator: Operator) -> int:
     name = leaf.direction.name
     fields = {key: np.zeros((1, *reader.shape[1:])) for key, reader in source.readers.items()}
     shape = (fields if name in fields else with_derived(operator, fields))[name].shape
-    return shape[1] if len(shape) == 3 else 1  # one along each of several directions
+    return shape[1] if len(shape) == 3 else 1  # one per direction
 
 
 def _part_bytes(reader: Reader, rows: int, least: int) -> int:
     """Return the bytes decoded at once, of which a thread holds 5 / 2 (`predict_memory`), from measured peaks.
 
-    A row group of Parquet is decoded whole and held as encoded, as a table and as numbers, beside the last one; so is a
-    zarr chunk of which a task reads a part. The blocks of a dask array are held with what they were made of.
+    A row group of Parquet is decoded as a whole, and in memory encoded, as a table and as numbers, in addition to the
+    last one; so is a zarr chunk that is read in part. Blocks of a dask array are in memory with their inputs.
     """
     row = int(np.prod(reader.shape[1:])) * reader.dtype.itemsize
     if reader.lazy:

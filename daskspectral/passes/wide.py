@@ -1,8 +1,8 @@
-"""Principal components of rows that are fewer than the columns, from the Gram matrix of the rows.
+"""Principal components of fewer rows than columns, from the Gram matrix of the rows.
 
-With rows X (n, d) less their mean, G = X Xᵀ = V Λ Vᵀ is a sum over blocks of columns. The leading q components have the
-scores V Λ^(1/2), (n, q), and the directions Λ^(-1/2) Vᵀ X, (q, d), which a second pass over the columns gives. Rows of
-weight w count as w^(1/2) times themselves.
+For centered rows X (n, d), G = X Xᵀ = V Λ Vᵀ is a sum over blocks of columns. The leading q components have the scores
+V Λ^(1/2), (n, q), and the directions Λ^(-1/2) Vᵀ X, (q, d), from a second pass over the columns. Rows of weight w are
+multiplied by w^(1/2).
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ from daskspectral.registry import Registered
 from daskspectral.solve.problems import NORM_CUT
 
 Array = NDArray[np.floating[Any]]
-BLOCK_BYTES, LEAST_COLUMNS = 1 << 23, 512  # of columns that are multiplied together
-SPARE, TIMES = 40, 3  # in which folds are solved, at least, and times those that are wanted
+BLOCK_BYTES, LEAST_COLUMNS = 1 << 23, 512  # sizes of blocks of columns
+SPARE, TIMES = 40, 3  # minimum number of components for folds, and multiple of the requested ones
 GRAM, INVALID = "gram", "invalid"
-DECODED = 12  # chunks at a time
-STATISTICS = 4  # of each column, beside its products with vectors
+DECODED = 12  # number of chunks at a time
+STATISTICS = 4  # number of sums per column, in addition to products with vectors
 
 
 def wide_components(components: int, n_rows: int) -> int:
-    """Return the number of components in which folds are solved, of which so many are wanted."""
+    """Return the number of components in which folds are solved, for `components` requested ones."""
     return min(n_rows, max(SPARE, TIMES * components))
 
 
 def wide_bytes(source: Source, size: int) -> int:
-    """Return the memory that the leading components of rows take, in bytes, for so many of them."""
+    """Return the memory of `size` leading components of rows, in bytes."""
     n, d, threads = source.n, source.dimension, local_threads()
     reader, held = source.readers["x"], 0
     columns = reader.transposed()
     if columns is None:
-        held = 16 * n * d  # as read, and together
-    elif isinstance(stored := reader.parts[0], ZarrReader):  # several are decoded at a time for the first rows
+        held = 16 * n * d  # as read, and joined
+    elif isinstance(stored := reader.parts[0], ZarrReader):  # several are decoded at a time
         held = DECODED * int(np.prod(stored.array.chunks)) * stored.dtype.itemsize
-    elif isinstance(columns, DaskReader):  # blocks, and together
+    elif isinstance(columns, DaskReader):  # blocks, and joined
         plan = plan_rows(Source({"x": columns}), float(n) ** 2)
         held = 16 * n * threads * max(stop - start for start, stop in plan.ranges)
     blocks = threads * (16 * n * n + 4 * max(BLOCK_BYTES, 8 * n * LEAST_COLUMNS))
@@ -64,11 +64,11 @@ def wide_bytes(source: Source, size: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class RowScores(Registered):
-    """The scores (n, q) of rows on directions, NaN for rows that are left out, and what was summed of the columns.
+    """Scores (n, q) of rows in directions, NaN for rows that are left out, and sums of the columns.
 
     `first` and `squares` (d,) are the sums of prepared columns and of their squares, `order` those over runs of rows
-    (`moments.counting`). `lagged` and `pairs` (d,) are the sums over rows x, y that follow one another, with the root
-    of the product of their weights, of x y and of (x + y) / 2.
+    (`moments.counting`). `lagged` and `pairs` (d,) are the sums of x y and (x + y) / 2 over consecutive rows x, y,
+    weighted by the root of the product of their weights.
     """
 
     scores: Array
@@ -79,23 +79,23 @@ class RowScores(Registered):
     order: Array
 
     def basis(self, basis: Basis) -> Basis:
-        """Return the functions of scores that are those of a basis of columns."""
+        """Return the functions of scores that equal those of a basis of columns."""
         q = self.scores.shape[1]
         functions = LandmarkBasis(Linear(), np.eye(q))
         return Concatenated((ConstantBasis(q), functions)) if basis.holds_constant else functions
 
     def autocovariance(self, found: Autocovariance) -> Autocovariance:
-        """Return sums over rows that follow one another, of scores, with those of the columns."""
+        """Return sums over consecutive rows: those of scores, and those of the columns."""
         return replace(found, columns=self.lagged, means=self.pairs)
 
     @property
     def arrays(self) -> dict[str, Array]:
-        """The sums of columns, by their names in moments."""
+        """Sums of columns by their names in moments."""
         return {SUMS: self.first, SQUARES: self.squares}
 
 
 def with_points(source: Source, points: Array) -> Source:
-    """Return the source with other points (n, q), which are prepared."""
+    """Return the source with other, prepared points (n, q)."""
     reader = ArrayReader(points).timed(source.readers["x"].times)
     readers = aligned({**source.readers, "x": reader})
     return replace(
@@ -106,10 +106,10 @@ def with_points(source: Source, points: Array) -> Source:
 def leading_components(source: Source, size: int, *, centered: bool) -> tuple[Source, Array, RowScores]:
     """Return the source, the directions (r, d) of the leading r <= `size` components of its rows, and their scores.
 
-    If `centered` the components are those about the mean, and columns that are not standardized are prepared less their
-    mean. The columns are read twice, in blocks if the data allow it; otherwise the rows are held in memory. Raises
-    InvalidRowError for the lowest invalid row (on_invalid="raise"), and ValueError if no row is left, the weights are
-    all zero, or squares overflow.
+    If `centered`, components are about the mean, and columns that are not standardized are centered in the returned
+    source. The columns are read twice, in blocks if possible; otherwise the rows are held in memory. Raises
+    InvalidRowError for the first invalid row (on_invalid="raise"), and ValueError if no row remains, all weights are
+    zero, or squares overflow.
     """
     run = _by_columns(source)
     weight = source.readers.get("weight")
@@ -119,7 +119,7 @@ def leading_components(source: Source, size: int, *, centered: bool) -> tuple[So
     sums = run.reduce(GramTask(blocks)).sums
     if sums[INVALID].any():
         kept[kept] = sums[INVALID] == 0
-        if source.on_invalid == "raise" or not kept.any():  # an error names the lowest invalid row
+        if source.on_invalid == "raise" or not kept.any():  # raises an error for the first invalid row
             Run(source, plan_of_rows(source, None), description="scan").reduce(scan)
         blocks = ColumnBlocks.of(source, kept, weights, centered)
         sums = run.reduce(GramTask(blocks)).sums
@@ -168,13 +168,13 @@ def _by_columns(source: Source) -> Run:
 
 
 def _check_squares(gram: Array) -> None:
-    """Raise ValueError if sums of squares overflow, or are too small to be told from 0."""
+    """Raise ValueError if sums of squares overflow or underflow."""
     if not np.isfinite(gram).all():
-        raise ValueError("the sums of squares of the columns overflow: scale the columns (Rows(X, standardize=True))")
+        raise ValueError("the sums of squares of the columns overflow. Scale the columns (Rows(X, standardize=True))")
     largest, numbers = float(gram.diagonal().max()), np.finfo(float)
     if 0 < largest < float(numbers.tiny) / float(numbers.eps):
         raise ValueError(
-            f"the columns of X vary by {np.sqrt(largest):.1g}, whose square is no float64: multiply them by a constant"
+            f"the columns of X vary by {np.sqrt(largest):.1g}, whose square underflows. Multiply them by a constant"
         )
 
 
@@ -194,9 +194,9 @@ def _decomposed(gram: Array, size: int) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class ColumnBlocks:
-    """Prepared columns of the rows that are `kept`, times the `roots` of their `weights`, block by block.
+    """Blocks of prepared columns of the `kept` rows, times the `roots` of their `weights`.
 
-    `places` (width,) is the number of each raw column among those that are used, -1 of others; None if all are.
+    `places` (width,) is the index of each raw column among the used ones, -1 if it is not used; None if all are used.
     """
 
     preparation: Preparation
@@ -222,17 +222,17 @@ class ColumnBlocks:
 
     @property
     def neighbors(self) -> tuple[Any, Any]:
-        """The places of the rows that are followed in time, and of those that follow them."""
+        """Positions of the first and the second rows of all pairs of consecutive rows."""
         return self.series.neighbors(np.arange(len(self.roots)) if self.kept is None else np.flatnonzero(self.kept))
 
     def prepared(self, raw: Array, numbers: Array, out: Array) -> Array:
         """Write the prepared values of these columns."""
-        own = self.preparation
+        mean, scale = self.preparation.mean, self.preparation.scale
         out[...] = raw
-        if own.mean is not None:
-            out -= own.mean[numbers]
-            if own.scale is not None:
-                out /= own.scale[numbers]
+        if mean is not None:
+            out -= mean[numbers]
+            if scale is not None:
+                out /= scale[numbers]
         return out
 
     def __call__(self, batch: Mapping[str, Array]) -> Iterator[tuple[Array, Array, Array, Array]]:
@@ -260,12 +260,12 @@ class ColumnBlocks:
 
 @dataclass(frozen=True, eq=False)
 class GramTask:
-    """The Gram matrix (n, n) of rows over a range of columns, which rows are invalid, and some columns by number."""
+    """Gram matrix (n, n) of rows over a range of columns, counts of invalid entries, and some columns by number."""
 
     blocks: ColumnBlocks
 
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Any]:
-        """Return the sums over a range of columns, without blocks in which rows are invalid."""
+        """Return the sums over a range of columns, without blocks with invalid rows."""
         n, watched = len(self.blocks.weights), columns_of_order(self.blocks.dimension)
         gram, product, invalid = np.zeros((n, n)), np.empty((n, n)), np.zeros(n, np.int64)
         found: dict[str, Any] = {}
@@ -284,22 +284,22 @@ class GramTask:
 
 @dataclass(frozen=True, eq=False)
 class DirectionTask:
-    """The mean of each column, its sum of squares, and the other sums of `RowScores`; products with vectors (n, q)."""
+    """Mean and sum of squares of each column, other sums of `RowScores`, and products with vectors (n, q)."""
 
     blocks: ColumnBlocks
     vectors: Array
 
     def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
-        """Return the results (c, q + 4) of the columns of a batch that are used."""
+        """Return the results (c, q + 4) of the used columns of a batch."""
         roots = self.blocks.roots
-        (one, two), beside = self.blocks.neighbors, np.zeros_like(roots)
-        beside[one] += roots[two] / 2
-        beside[two] += roots[one] / 2
+        (one, two), halves = self.blocks.neighbors, np.zeros_like(roots)
+        halves[one] += roots[two] / 2
+        halves[two] += roots[one] / 2
         found, count = np.empty((len(batch["x"]), self.vectors.shape[1] + STATISTICS)), 0
         for _, _, mean, y in self.blocks(batch):
             rows = found[count : count + len(mean)]
             rows[:, 0], rows[:, 1] = mean, np.einsum("nc,nc->c", y, y)
-            rows[:, 2], rows[:, 3] = np.einsum("nc,nc->c", y[one], y[two]), beside @ y
+            rows[:, 2], rows[:, 3] = np.einsum("nc,nc->c", y[one], y[two]), halves @ y
             np.matmul(y.T, self.vectors, out=rows[:, STATISTICS:])
             count += len(mean)
         return found[:count]

@@ -27,7 +27,7 @@ from daskspectral.operators.regression import Regression
 from daskspectral.passes.folds import FoldRequest, checked_folds
 from daskspectral.passes.functions import SpanValues
 from daskspectral.passes.parameters import check_fit
-from daskspectral.passes.scale import centered, levelled, standardized
+from daskspectral.passes.scale import centered, standardized, with_target_scale
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import Session
 from daskspectral.passes.sums import Discretisation, Outline
@@ -286,7 +286,7 @@ class HermiteRegressor(Regressor):
         source = standardized(source)
         if side.movable(source, operator):
             source, _ = centered(source, ["x"])
-        operator = replace(levelled(operator, source, shifted=True), intercept=True)
+        operator = replace(with_target_scale(operator, source, shifted=True), intercept=True)
         rng = np.random.default_rng(self.random_state)
         selection = Selection((), {})
         if side.automatic:

@@ -30,7 +30,7 @@ from daskspectral.operators.laplacian import periods_of_space
 from daskspectral.passes.parameters import is_share
 from daskspectral.passes.scale import centered, standardized
 from daskspectral.passes.selection import Selection
-from daskspectral.passes.session import FoldRuleOf, Kept
+from daskspectral.passes.session import FoldRuleOf, TrainingState
 from daskspectral.passes.sums import CHANCE, MOST_APART, MOST_DROPPED, Discretisation, Outline
 from daskspectral.passes.wide import RowScores, wide_bytes
 from daskspectral.solvers import Regularized, solving
@@ -144,7 +144,9 @@ class Choice(SearchSpace):
                 f"{option} would change the units of X, but {why}. Scale X, and parameters in its units, without {name}"
             )
 
-    def discretise(self, source: Source, random_state: Any, fold_rule: FoldRuleOf, kept: Kept | None) -> Discretisation:
+    def discretise(
+        self, source: Source, random_state: Any, fold_rule: FoldRuleOf, kept: TrainingState | None
+    ) -> Discretisation:
         """Select the scaling of columns, the landmarks and the bases, by a pass and samples of rows if needed.
 
         Networks are trained on rows outside the folds reserved by `fold_rule`; `kept` stores their state.
@@ -205,7 +207,7 @@ class Choice(SearchSpace):
         return closed
 
     def _discretised(
-        self, source: Source, rng: np.random.Generator, fold_rule_of: FoldRuleOf, kept: Kept | None
+        self, source: Source, rng: np.random.Generator, fold_rule_of: FoldRuleOf, kept: TrainingState | None
     ) -> Discretisation:
         """Return the bases, built by recipes with fixed hyperparameters."""
         left, right, network = self.left, self.right, self.left.recipe.trained

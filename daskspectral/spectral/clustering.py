@@ -118,7 +118,7 @@ class ClusterLabels(RowFunction):
         out[:, 0] = self.partition.labels(x, weights)
         return self.basis.is_far(radii), None
 
-    def doubt(self, found: Any, count: int) -> str:
+    def warning_text(self, found: Any, count: int) -> str:
         there = f"are {UNKNOWN}" if self.extrapolate == "nan" else self.there
         return f"{found.count} of {count} rows are far from all centroids, and {there}"
 

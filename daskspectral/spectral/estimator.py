@@ -44,7 +44,7 @@ from daskspectral.passes.folds import FoldRequest, checked_folds, continued_fold
 from daskspectral.passes.functions import FittedValues, SpanValues
 from daskspectral.passes.parameters import check_components, check_fit, checked_operator, is_share
 from daskspectral.passes.score import measure_score
-from daskspectral.passes.session import FoldRuleOf, Kept, Session
+from daskspectral.passes.session import FoldRuleOf, Session, TrainingState
 from daskspectral.passes.sums import Discretisation
 from daskspectral.solve import Problem, SymmetricPencil, resolve_cut
 from daskspectral.solvers import Regularized, Solving, solving
@@ -294,7 +294,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
             source = replace(source, options=("skip", "pairwise"))
         choice.check_against(source)
 
-        def choose(source: Source, fold_rule: FoldRuleOf, kept: Kept | None) -> Discretisation:
+        def choose(source: Source, fold_rule: FoldRuleOf, kept: TrainingState | None) -> Discretisation:
             return choice.discretise(source, self.random_state, fold_rule, kept)
 
         expected, choosing = choice.outline(source), choice.choosing(source)

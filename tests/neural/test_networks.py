@@ -13,7 +13,7 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral.basis import NeuralBasis
 from daskspectral.moments.folds import hashed
-from daskspectral.passes.session import Kept
+from daskspectral.passes.session import TrainingState
 from tests.common import assert_close, assert_same_bits
 
 pytest.importorskip("jax", reason="networks are trained by JAX: extra `neural`")
@@ -96,16 +96,16 @@ else:
 def test_a_stopped_training_goes_on_to_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     x, path = strip(), tmp_path / "run"
     whole = fitted(x)
-    write, written = Kept.write, []
+    write, written = TrainingState.write, []
 
-    def stopping(self: Kept, state: Any) -> None:
+    def stopping(self: TrainingState, state: Any) -> None:
         write(self, state)
         written.append(state.step)
         if len(written) == 2:
             raise KeyboardInterrupt
 
     model = dsp.SpectralDecomposition(basis=NeuralBasis(**SMALL), n_components=4, random_state=0)
-    monkeypatch.setattr(Kept, "write", stopping)
+    monkeypatch.setattr(TrainingState, "write", stopping)
     with pytest.raises(KeyboardInterrupt):
         model.fit(x, checkpoint=path)
     with pytest.raises(ValueError, match="the training of another run"):

