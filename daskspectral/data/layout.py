@@ -249,8 +249,8 @@ class RowLabels:
         return replace(self, dims=tuple(names[dim] for dim in self.dims), coords=coords)
 
     def taken(self, dim: Hashable, places: Array) -> RowLabels:
-        """Return the labels of the rows at these places along a dimension."""
-        sizes = tuple(len(places) if own == dim else size for own, size in zip(self.dims, self.sizes, strict=True))
+        """Return the labels of the rows at these positions along a dimension."""
+        sizes = tuple(len(places) if name == dim else size for name, size in zip(self.dims, self.sizes, strict=True))
         coords = {k: c.isel({dim: places}) if dim in c.dims else c for k, c in self.coords.items()}
         return replace(self, sizes=sizes, coords=coords)
 

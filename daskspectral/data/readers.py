@@ -58,7 +58,7 @@ class Reader(ABC):
     chunk: int = 0
     """Number of rows of the chunks of a zarr array."""
     windows: Windows | None = None
-    """Windows of rows of another array, if these are the rows."""
+    """Windows of rows of another array that are the rows."""
 
     @property
     @abstractmethod
@@ -563,7 +563,7 @@ class TakenReader(_Over):
 
     @property
     def before(self) -> int:
-        """The number of rows that are read before each of these."""
+        """Number of rows that are read before each row."""
         return 0
 
     @property

@@ -64,10 +64,10 @@ class Rows:
         Degree of a polynomial in time that is subtracted too. It is fitted jointly with the means; without
         `anomaly` it is fitted by ordinary least squares.
     delays : int, default=1
-        Number of consecutive rows per window (delay embedding: extended EOFs, Hankel dynamic mode decomposition). The
-        fit sees x_t, x_{t-1}, ..., x_{t-delays+1} side by side, for each row t with so many rows before it: in its
-        trajectory, in its member of an ensemble, and without a gap of its times. Results are those of these rows, the
-        last ones of the windows; patterns have the dimension `delay`. No copy is made: tasks read a few more rows.
+        Number of consecutive rows per window (delay embedding: extended EOFs, Hankel dynamic mode decomposition). Each
+        row t is replaced by x_t, x_{t-1}, ..., x_{t-delays+1}, and dropped unless these are in its trajectory, in its
+        member of an ensemble, and without a gap of times. Results are those of the last rows of the windows; patterns
+        have the dimension `delay`. The data are not copied: tasks read a few more rows.
     fields : mapping of str to array-like of shape (n, ...), optional
         Additional arrays of the operator by name, such as {"potential": v}, with one row for each row of the data;
         labeled arrays are aligned with its rows.
@@ -172,10 +172,7 @@ class Rows:
         take = importlib.import_module("sklearn.utils")._safe_indexing
         rows = np.arange(len(self))[rows]
         if self.delays > 1 and np.any(np.diff(rows) != 1):
-            raise ValueError(
-                f"delays={self.delays} requires rows that follow one another, and others are taken. Hold out the end "
-                "of the rows"
-            )
+            raise ValueError(f"delays={self.delays} requires consecutive rows. Use the last rows for validation")
         for name, value in (self.fields or {}).items():
             if _shape(value)[:1] != (len(self),):
                 raise ValueError(f"the field {name} must have {len(self)} rows, as X, got the shape {_shape(value)}")

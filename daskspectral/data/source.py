@@ -55,7 +55,7 @@ class Preparation(Registered):
 
     @property
     def row_columns(self) -> tuple[int, ...] | None:
-        """The numbers of the columns that are used of a row of the data."""
+        """Numbers of the used columns of a row of the data."""
         return None if self.columns is None else self.columns[: len(self.columns) // self.delays]
 
     def selected(self, x: Array) -> Array:
@@ -212,7 +212,7 @@ class Source:
 
     @property
     def delays(self) -> int:
-        """Number of rows of the data in each row, a window if there are several."""
+        """Number of rows of the data in each row, more than 1 for windows."""
         return self.preparation.delays
 
     @property
@@ -270,7 +270,7 @@ class Source:
         return column_name(number % (self.n_features_in // self.delays), self.names())
 
     def place(self, field: str, row: int, delay: int = 0) -> tuple[int, int]:
-        """Return the trajectory, and the row of the data in it, of a row of a field, or of so many rows before it."""
+        """Return the trajectory, and the row of the data in it, of a row of a field, or `delay` rows before it."""
         trajectory, windows = 0, self.readers["x"].windows
         if self.lagged is not None:
             trajectory, row = self.lagged.place(field, row)
@@ -330,7 +330,9 @@ def open_source(
         x = readers["x"]
         windows = _windows(rows.delays, x, clock_of([x], False), 0)
         if not windows.count:
-            raise ValueError(f"delays={rows.delays} requires as many consecutive rows of X, got {x.shape[0]} rows")
+            raise ValueError(
+                f"delays={rows.delays} requires at least {rows.delays} consecutive rows of X, got {x.shape[0]} rows"
+            )
         lazy = any(reader.lazy for reader in readers.values())
         readers = in_windows(on_dask(readers) if lazy else readers, ("x", *views, *apart), windows)
     prepared = {name: Preparation(delays=rows.delays) for name in apart}
@@ -433,7 +435,9 @@ def open_trajectories(
         windows = tuple(_windows(rows.delays, x, clock, i) for i, x in enumerate(points))
         if not any(found.count for found in windows):
             most = max(reader.shape[0] for reader in points)
-            raise ValueError(f"delays={rows.delays} requires as many rows of X in a row, got at most {most}")
+            raise ValueError(
+                f"delays={rows.delays} requires at least {rows.delays} consecutive rows of X, got at most {most}"
+            )
         if clock is not None:
             places = [found.steps(x.times) for found, x in zip(windows, points, strict=True) if x.times is not None]
             clock = replace(clock, times=tuple(t[some] for t, some in zip(clock.times, places, strict=True)))
@@ -468,7 +472,7 @@ def open_trajectories(
 
 
 def _windows(delays: int, x: Reader, clock: Clock | None, i: int) -> Windows:
-    """Return the windows of rows that follow one another by one step, of trajectory i of a clock if there is one."""
+    """Return the windows of consecutive rows of trajectory i, by the steps of a clock if there is one."""
     shifts = {"last": delays - 1}
     if clock is None or x.times is None:
         pairs, stride = Pairs.apart(x.shape[0], shifts), 1
@@ -478,7 +482,7 @@ def _windows(delays: int, x: Reader, clock: Clock | None, i: int) -> Windows:
 
 
 def windows_of(X: Any, labels: RowLabels | None, delays: int) -> tuple[Reader, RowLabels | None]:
-    """Return the windows of rows of X, and the labels of their last rows. Raises ValueError as `clock_of`."""
+    """Return the windows of rows of X, and the labels of their last rows; raise as `clock_of`."""
     reader = points_reader(X, "X")
     found = _windows(delays, reader, clock_of([reader], False), 0)
     return found.of(reader), labels and found.labels(labels, reader.times)

@@ -1,4 +1,4 @@
-"""Windows of consecutive rows as rows: delay embeddings, read from the rows without a copy of the array."""
+"""Windows of consecutive rows as rows (delay embedding), read without a copy of the array."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from daskspectral.data.readers import ArrayReader, DaskReader, Reader, TakenRead
 from daskspectral.data.times import RowTimes
 
 Array = NDArray[Any]
-COPY_BYTES = 1 << 22  # of windows of rows in memory, which are copied together
+COPY_BYTES = 1 << 22  # windows of rows in memory are copied in blocks of this size
 DELAY = "delay"
-"""The dimension of the rows of a window in labeled results: 0 for the last one, and rows before it."""
+"""Dimension of the rows of a window in labeled results: the number of rows before the last one."""
 
 
 @dataclass(frozen=True, eq=False)
 class Windows:
-    """Windows of `delays` rows that follow one another in time, `stride` apart, each known by its last row.
+    """Windows of `delays` consecutive rows, `stride` apart, each identified by its last row.
 
-    The last rows form runs of neighboring rows, whose first ones are `starts` (R,); `borders` (R + 1,) are the numbers
+    The last rows form runs of neighboring rows, whose first rows are `starts` (R,); `borders` (R + 1,) are the numbers
     of the first window of each run, and of the window after the last.
     """
 
@@ -46,12 +46,12 @@ class Windows:
         return np.asarray(self.starts[run] + windows - self.borders[run])
 
     def row(self, window: int, delay: int) -> int:
-        """Return the number of a row of a window, so many times before its last one."""
+        """Return the number of the row that is `delay` times before the last row of a window."""
         run = int(np.searchsorted(self.borders, window, "right")) - 1
         return int(self.starts[run] + window - self.borders[run]) - delay * self.stride
 
     def steps(self, times: RowTimes) -> Array:
-        """Return the places of the last rows among the times, which all members of an ensemble share."""
+        """Return the positions of the last rows among the times, which are common to all members of an ensemble."""
         of_one = self.last[: self.count // times.before]
         return np.asarray(of_one[:: times.behind] // times.behind)
 
@@ -71,32 +71,32 @@ class Windows:
         return rows.taken(rows.dims[axis], self.steps(times))
 
     def of(self, reader: Reader) -> Reader:
-        """Return the windows of points (n, d): rows (count, delays d), the last row of each window first."""
+        """Return a reader of the windows of points (n, d): rows (count, delays d), the last row first."""
         found: Reader
         if reader.lazy:
             assert isinstance(reader, DaskReader)
-            tiles = None if reader.tiles is None else self._side_by_side(reader.tiles)
-            found = replace(reader, array=self._side_by_side(reader.array).rechunk({1: -1}), tiles=tiles)
+            tiles = None if reader.tiles is None else self._concatenated(reader.tiles)
+            found = replace(reader, array=self._concatenated(reader.array).rechunk({1: -1}), tiles=tiles)
         else:
             found = WindowReader(reader, self.starts, self.borders, self.delays, self.stride)
         object.__setattr__(found, "windows", self)
         return found.timed(self.times(reader.times))
 
     def ends(self, reader: Reader) -> Reader:
-        """Return the last rows of the windows, of a field with as many rows as the points."""
+        """Return a reader of the last rows of the windows, for a field with as many rows as the points."""
         if not reader.lazy:
             return TakenReader(reader, self.starts, self.borders)
         assert isinstance(reader, DaskReader)
         return replace(reader, array=self._taken(reader.array, 0), tiles=None)
 
-    def _side_by_side(self, array: Any) -> Any:
+    def _concatenated(self, array: Any) -> Any:
         import dask.array as da
 
         parts = [self._taken(array, delay) for delay in range(self.delays)]
         return da.concatenate([part.rechunk({0: parts[0].chunks[0]}) for part in parts], axis=1)
 
     def _taken(self, array: Any, delay: int) -> Any:
-        """Return the rows of all windows so many times before the last ones."""
+        """Return the rows that are `delay` times before the last rows of all windows."""
         if len(self.starts) != 1:
             return array[self.last - delay * self.stride]
         start = int(self.starts[0]) - delay * self.stride
@@ -105,7 +105,7 @@ class Windows:
 
 @dataclass(frozen=True, eq=False)
 class WindowReader(TakenReader):
-    """The windows of a reader's rows, side by side: a range of them is read with the few rows before it."""
+    """Windows of the rows of a reader, concatenated; a range is read with the rows before it."""
 
     delays: int
     stride: int
@@ -129,7 +129,7 @@ class WindowReader(TakenReader):
             return np.array([0, 0])
         if not self.in_memory:
             return super().edges
-        rows = max(1, COPY_BYTES // (self.dtype.itemsize * self.shape[1]))  # each read of which is a copy
+        rows = max(1, COPY_BYTES // (self.dtype.itemsize * self.shape[1]))  # each read is a copy
         return np.append(np.arange(0, count, rows), count)
 
     def read(self, start: int, stop: int) -> Array:
@@ -155,7 +155,7 @@ class WindowReader(TakenReader):
 
 @dataclass(frozen=True, eq=False)
 class _WindowColumns(Reader):
-    """The columns (delays d, count) of windows, from the columns (d, n) of rows."""
+    """Columns (delays d, count) of windows, from the columns (d, n) of rows."""
 
     reader: Reader
     rows: WindowReader
@@ -178,8 +178,8 @@ class _WindowColumns(Reader):
 
     @property
     def edges(self) -> Array:
-        own, d = self.reader.edges, self.reader.shape[0]
-        return np.unique([edge + delay * d for delay in range(self.rows.delays) for edge in own])
+        edges, d = self.reader.edges, self.reader.shape[0]
+        return np.unique([edge + delay * d for delay in range(self.rows.delays) for edge in edges])
 
     def read(self, start: int, stop: int) -> Array:
         d, stride, last = self.reader.shape[0], self.rows.stride, self.rows.rows(0, self.rows.shape[0])
@@ -191,12 +191,12 @@ class _WindowColumns(Reader):
 
 
 def in_windows(readers: dict[str, Reader], points: Sequence[str], windows: Windows) -> dict[str, Reader]:
-    """Return the windows of the points among the fields of some rows, and the other fields of their last rows."""
+    """Return readers of the windows of points, and of the last rows of other fields."""
     return {name: windows.of(r) if name in points else windows.ends(r) for name, r in readers.items()}
 
 
 def on_dask(readers: dict[str, Reader]) -> dict[str, Reader]:
-    """Return the fields with arrays in memory as dask arrays, in the blocks of the fields that are dask arrays."""
+    """Return fields in memory as dask arrays, with the row chunks of the fields that are dask arrays."""
     import dask.array as da
 
     rows = next((r.array.chunks[0] for r in readers.values() if isinstance(r, DaskReader)), -1)
