@@ -215,7 +215,7 @@ def test_an_edit_of_metadata_is_detected_or_harmless(tmp_path: Path) -> None:
 def test_a_file_sets_only_fitted_attributes(name: str, tmp_path: Path) -> None:
     model("spectral").save(tmp_path / "m.zarr")
     forge(tmp_path / "m.zarr", lambda header: header["state"]["state"].update({name: 1}))
-    with pytest.raises(ValueError, match=rf"m\.zarr .*does not save {name}"):
+    with pytest.raises(ValueError, match=rf"m\.zarr .*{name}"):
         dsp.load(tmp_path / "m.zarr")
 
 

@@ -487,5 +487,5 @@ def test_trajectories_follow_one_another_in_a_dataset(of_paths: dsp.Koopman, tmp
     assert error.value.row == 1
     frames = copy.copy(of_paths).set_output(transform="pandas")
     assert frames.transform(PATHS[0]).shape == (900, 3)
-    with pytest.raises(ValueError, match="one data frame"):
+    with pytest.raises(ValueError, match="set_output"):
         frames.transform(PATHS)
