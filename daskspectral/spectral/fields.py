@@ -141,7 +141,7 @@ def _maps(model: Any, side: Side, dim: str, details: bool) -> list[Fields]:
             f"components{side.number}",
             side.scaled,
             (dim,),
-            long_name="{} where the score rises by one standard deviation",
+            long_name="change of {} per standard deviation of the score",
             **shared,
         )
     ]
