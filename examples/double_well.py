@@ -10,7 +10,7 @@ drift at the points (gEDMD). The error of the second is much smaller, because L 
 itself; if it did so exactly, there would be no sampling error. Both are compared with finite volumes on a fine grid.
 The wells mix in the time -1 / (eigenvalue 1).
 
-The Ornstein-Uhlenbeck process dX = -X dt + √2 dW, simulated without an error of discretisation, has the transfer
+The Ornstein-Uhlenbeck process dX = -X dt + √2 dW, simulated without an error of discretization, has the transfer
 singular values exp(-k t) at the lag t.
 
 Usage::

@@ -35,7 +35,7 @@ from daskspectral.estimators.table import RunContext, Table, open_table
 from daskspectral.estimators.transformer import Transformer
 from daskspectral.kernels import Gaussian
 from daskspectral.moments.counting import UNITS
-from daskspectral.passes.apply import Result, labelled_rows
+from daskspectral.passes.apply import Result, labeled_rows
 from daskspectral.passes.scale import standardized
 from daskspectral.passes.sums import flops_of
 from daskspectral.solvers import BurerMonteiro
@@ -264,7 +264,7 @@ class SDPEmbedding(Transformer):
         if stacked is None:
             return self.embedding_
         output = Result.of_components("embedding", self._n_features_out, {"eigenvalue": self.spectrum_})
-        return labelled_rows(self.embedding_, output, stacked.rows)
+        return labeled_rows(self.embedding_, output, stacked.rows)
 
     def transform(self, X: Any, *, diagonal: Any = None, **options: Any) -> Any:
         """Return the embedding of the rows of X by the extension (1.5); E at the points of the fit.

@@ -43,7 +43,7 @@ from daskspectral.operators.paired import of_trajectories
 from daskspectral.passes.folds import FoldRequest, checked_folds, saved_folds
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import Session, check_appended, measured_further
-from daskspectral.passes.sums import Discretisation, PassPlan
+from daskspectral.passes.sums import Discretization, PassPlan
 from daskspectral.registry import Function, Named
 from daskspectral.solvers import BurerMonteiro, Regularized, Truncated
 
@@ -352,10 +352,10 @@ class MeasuredEstimator(Estimator):
         def identity(snapshot: Manifest) -> dict[str, Any]:
             return identity_of(snapshot, session.source, {**self._plain_params(), "device": session.device})
 
-        discretisation, moments = session.measured(identity, context.checkpoint, context.checkpoint_every)
+        discretization, moments = session.measured(identity, context.checkpoint, context.checkpoint_every)
         fitted = self._solve(moments)
-        chosen = discretisation.selection
-        if chosen is not None and discretisation.basis.after_pass:  # the basis was chosen on the pilot
+        chosen = discretization.selection
+        if chosen is not None and discretization.basis.after_pass:  # the basis was chosen on the pilot
             earlier = self.search_results_
             self.search_results_ = replace(earlier, candidates=(*earlier.candidates, *chosen.candidates))
         elif chosen is not None:
@@ -424,7 +424,7 @@ class MeasuredEstimator(Estimator):
         check_appended(before, source, Manifest(source))
         labelled = folds is not None and folds.labels is not None
         folds = folds if labelled else checked_folds(getattr(self, "folds", None))
-        source = Discretisation.of(before).prepared(source, before.operator)
+        source = Discretization.of(before).prepared(source, before.operator)
         return self._fit_session(self._session_of(source, before.operator, folds), RunContext())
 
     def _session_of(self, source: Source, operator: Any, folds: FoldRequest | None) -> Session:

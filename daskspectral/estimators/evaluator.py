@@ -25,7 +25,7 @@ from daskspectral.errors import InvalidRowError
 from daskspectral.estimators.reading import add_column_name, aligned, names_of, refuse_names, stacked_as, wanted_columns
 from daskspectral.estimators.summary import summary_of
 from daskspectral.operators.paired import of_trajectories
-from daskspectral.passes.apply import Result, RowFunction, apply_rows, labelled_rows
+from daskspectral.passes.apply import Result, RowFunction, apply_rows, labeled_rows
 from daskspectral.passes.parameters import EXTRAPOLATE
 from daskspectral.registry import Registered, Trusted
 from daskspectral.store import load, save
@@ -171,7 +171,7 @@ class Evaluator(Registered, ABC):
                 X, labels = windows_of(X, labels, function.preparation.delays)
                 if short and not X.shape[0]:
                     empty = output(np.empty((0, function.columns), function.dtype))
-                    return empty if labels is None else labelled_rows(empty, output, labels)
+                    return empty if labels is None else labeled_rows(empty, output, labels)
             try:
                 return apply_rows(
                     replace(function, nan_rows=rows.on_invalid != "raise", extrapolate=extrapolate),

@@ -31,7 +31,7 @@ from daskspectral.passes.functions import EquivariantValues, SpanLeverage, SpanV
 from daskspectral.passes.parameters import sobolev_order
 from daskspectral.passes.scale import with_target_scale
 from daskspectral.passes.session import Session
-from daskspectral.passes.sums import Discretisation
+from daskspectral.passes.sums import Discretization
 from daskspectral.passes.support import Coverage, Support
 
 Array = NDArray[np.floating[Any]]
@@ -225,11 +225,11 @@ class InvariantRegressor(Regressor):
         self._space.check_first(source)
         operator = with_target_scale(operator, source, shifted=self.output is None)
 
-        def choose(source: Source, *_: Any) -> Discretisation:
+        def choose(source: Source, *_: Any) -> Discretization:
             levels = self._space.levels(source, operator.numbers(float(self.gradient_weight)))
             measured = replace(operator, manifold=levels.manifold) if operator.gradients else operator
             basis = self._space.decided(levels, source)
-            return Discretisation(basis, source.preparation, operator=None if measured == operator else measured)
+            return Discretization(basis, source.preparation, operator=None if measured == operator else measured)
 
         return Session(source, operator, choose, self.dtype, chosen_device(self.device), folds)
 

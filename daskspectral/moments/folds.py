@@ -343,7 +343,7 @@ class BlockedFolds(FoldRule):
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledFolds(FoldRule):
+class LabeledFolds(FoldRule):
     """Folds by the label of each row in the field `fold`, one of `values`, sorted, with the `names` of the user.
 
     Raises ValueError for a row with another label.

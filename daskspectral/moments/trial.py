@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis.evaluation import NUMBER
 from daskspectral.moments.counting import ORDER, Runs
-from daskspectral.moments.folds import FOLD, Folds, Groups, LabelledFolds, gathered
+from daskspectral.moments.folds import FOLD, Folds, Groups, LabeledFolds, gathered
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import GalerkinProblem, Sums, galerkin_system
 from daskspectral.moments.summing import SumTask
@@ -63,7 +63,7 @@ class Trial:
         """Return the trial of rows (fields (m, ...)) by fold (m,); rows with `landmark` (m,) are for fitting only."""
         group, number, measure = fold + folds * landmark, folds * (1 + bool(landmark.any())), task.measure
         by_group = replace(
-            task, groups=Groups(LabelledFolds(np.arange(number), ())), runs=Runs.of(measure.left, len(fold))
+            task, groups=Groups(LabeledFolds(np.arange(number), ())), runs=Runs.of(measure.left, len(fold))
         )
         sums = by_group([{**rows, FOLD: group, NUMBER: np.arange(len(fold))}])
         order = sums.pop(ORDER)

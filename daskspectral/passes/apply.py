@@ -1,6 +1,6 @@
 """Evaluation of functions of rows, in blocks, on data in any container; results have the same kind of container.
 
-`labelled_rows` adds the labels of the rows to results.
+`labeled_rows` adds the labels of the rows to results.
 """
 
 from __future__ import annotations
@@ -289,10 +289,10 @@ def apply_rows(
         options = {"dtype": function.dtype, "chunks": chunks, "meta": meta, "token": "apply"}
         each = partial(_lazy_values, function, windows=reader.windows)
         values = output.lazily(da.map_blocks(each, blocks, **options))
-    return values if rows is None else labelled_rows(values, output, rows)
+    return values if rows is None else labeled_rows(values, output, rows)
 
 
-def labelled_rows(values: Any, output: Result, rows: RowLabels) -> xr.DataArray:
+def labeled_rows(values: Any, output: Result, rows: RowLabels) -> xr.DataArray:
     """Return values (n, *shape) of an output as a DataArray with the dimensions and coordinates of the rows."""
     import xarray as xr
 

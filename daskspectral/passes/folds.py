@@ -15,7 +15,7 @@ from daskspectral.data.containers import in_memory
 from daskspectral.data.source import Source
 from daskspectral.engine import Plan, Run, plan_rows
 from daskspectral.engine.plan import TASK_BYTES
-from daskspectral.moments.folds import FOLD, BlockedFolds, FoldKind, FoldRule, Folds, LabelledFolds, RandomFolds, hashed
+from daskspectral.moments.folds import FOLD, BlockedFolds, FoldKind, FoldRule, Folds, LabeledFolds, RandomFolds, hashed
 from daskspectral.passes.scale import added
 from daskspectral.validation import check_integer, is_sequence, loaded
 
@@ -67,7 +67,7 @@ class FoldRequest:
         if self.labels is not None:
             assert self.values is not None
             assert self.names is not None
-            return LabelledFolds(self.values, self.names)
+            return LabeledFolds(self.values, self.names)
         if before is not None:
             rule, block = before.rule, before.block
             if block is None:

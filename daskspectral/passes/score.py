@@ -23,7 +23,7 @@ from daskspectral.operators.weights import check_total
 from daskspectral.passes.apply import RowFunction
 from daskspectral.passes.parameters import check_components, is_share
 from daskspectral.passes.scale import Spread, added, with_target_scale
-from daskspectral.passes.sums import Discretisation, measure, plan_sums
+from daskspectral.passes.sums import Discretization, measure, plan_sums
 
 Array = NDArray[np.floating[Any]]
 
@@ -44,12 +44,12 @@ def measure_score(model: Any, rows: Rows, *, sample_weight: Any = None, progress
     check_widths(fitted, source)
     least = min(wanted, found)
     check_rows(source.n, least, f"X has {source.rows}")
-    discretisation = Discretisation.of(fitted)
+    discretization = Discretization.of(fitted)
     moments = measure(
         source,
-        discretisation,
+        discretization,
         operator,
-        plan_sums(source, operator, discretisation.outline, fitted.dtype, device=chosen_device(model.device)),
+        plan_sums(source, operator, discretization.outline, fitted.dtype, device=chosen_device(model.device)),
         snapshot=Manifest(source),
         description="score",
     )

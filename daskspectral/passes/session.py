@@ -20,7 +20,7 @@ from daskspectral.neural import State
 from daskspectral.operators import Operator
 from daskspectral.operators.laplacian import has_graph
 from daskspectral.passes.folds import FoldRequest
-from daskspectral.passes.sums import Discretisation, Outline, PassPlan, measure, plan_sums
+from daskspectral.passes.sums import Discretization, Outline, PassPlan, measure, plan_sums
 from daskspectral.registry import decode, encode
 from daskspectral.store import read_state, write_state
 
@@ -76,7 +76,7 @@ class Session:
 
     source: Source
     operator: Operator
-    choose: Callable[[Source, FoldRuleOf, TrainingState | None], Discretisation]
+    choose: Callable[[Source, FoldRuleOf, TrainingState | None], Discretization]
     dtype: str
     device: str
     asked: FoldRequest | None = None
@@ -106,28 +106,28 @@ class Session:
         identity: Callable[[Manifest], Mapping[str, Any]],
         checkpoint: str | os.PathLike[str] | None,
         checkpoint_every: float,
-    ) -> tuple[Discretisation, Moments]:
+    ) -> tuple[Discretization, Moments]:
         """Return the functions and the moments; resume a checkpoint at the path if it has this `identity`."""
         _ = self.outline
         snapshot, saved = Manifest(self.source), None
         if checkpoint is None:
-            discretisation = self._chosen(None)
+            discretization = self._chosen(None)
         else:
             known = identity(snapshot)
-            kept, kinds = TrainingState(checkpoint_directory(checkpoint), known), {"discretisation": Discretisation}
+            kept, kinds = TrainingState(checkpoint_directory(checkpoint), known), {"discretization": Discretization}
             saved = Checkpoint.take_up(
-                checkpoint, known, lambda: {"discretisation": self._chosen(kept)}, kinds, checkpoint_every
+                checkpoint, known, lambda: {"discretization": self._chosen(kept)}, kinds, checkpoint_every
             )
             kept.clear()
-            discretisation = saved.constants["discretisation"]
+            discretization = saved.constants["discretization"]
         plan = self.outline
-        if plan is None or discretisation.outline != self.expected:
-            plan = self._planned(discretisation.outline)  # fewer landmarks than requested, or repeated rows
-        return discretisation, measure(
-            self.source, discretisation, self.operator, plan, snapshot=snapshot, checkpoint=saved
+        if plan is None or discretization.outline != self.expected:
+            plan = self._planned(discretization.outline)  # fewer landmarks than requested, or repeated rows
+        return discretization, measure(
+            self.source, discretization, self.operator, plan, snapshot=snapshot, checkpoint=saved
         )
 
-    def _chosen(self, kept: TrainingState | None) -> Discretisation:
+    def _chosen(self, kept: TrainingState | None) -> Discretization:
         by_number = self.folds is not None and self.folds.by_number(self.source) and not has_graph(self.operator)
         return self.choose(replace(self.source, by_number=by_number), self._fold_rule, kept)
 
@@ -149,11 +149,11 @@ def measured_further(before: Moments, source: Source, folds: FoldRequest | None,
     """
     snapshot = Manifest(source)
     unchanged = check_appended(before, source, snapshot)
-    discretisation = replace(Discretisation.of(before), landmark_rows=before.landmark_rows)
+    discretization = replace(Discretization.of(before), landmark_rows=before.landmark_rows)
     shared: dict[str, Any] = {"device": device, "folds": folds, "start": before.rows if unchanged else 0}
-    plan = plan_sums(source, before.operator, discretisation.outline, before.dtype, **shared)
+    plan = plan_sums(source, before.operator, discretization.outline, before.dtype, **shared)
     after = before if unchanged else None
-    found = measure(source, discretisation, before.operator, plan, snapshot=snapshot, after=after)
+    found = measure(source, discretization, before.operator, plan, snapshot=snapshot, after=after)
     if unchanged:
         return replace(before + found, seen=snapshot.seen(source.n))
     return replace(found, undercut=before.undercut)

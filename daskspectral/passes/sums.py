@@ -69,7 +69,7 @@ class Outline:
 
 
 @dataclass(frozen=True, eq=False)
-class Discretisation(Registered):
+class Discretization(Registered):
     """Functions of a fit: bases, preparation of points, and treatment of rows that coincide with landmarks.
 
     `right_basis` is given if the sides have different bases, `right_preparation` if their points are in different
@@ -125,7 +125,7 @@ class Discretisation(Registered):
         return float(self.coincidence(points).mean())
 
     @classmethod
-    def of(cls, moments: Moments) -> Discretisation:
+    def of(cls, moments: Moments) -> Discretization:
         """Return the functions of moments, with all rows kept."""
         right = moments.preparation.get("right")
         return cls(
@@ -239,7 +239,7 @@ def plan_sums(
 
 def measure(
     source: Source,
-    discretisation: Discretisation,
+    discretization: Discretization,
     operator: Operator,
     plan: PassPlan,
     *,
@@ -255,8 +255,8 @@ def measure(
     the checkpoint has another plan, MemoryError if less memory is free than the plan requires, and OSError if the data
     change during the pass.
     """
-    basis, fold_rule, preparation = discretisation.basis, plan.fold_rule, _preparation(source, discretisation, operator)
-    run, task = _run_of(source, discretisation, operator, plan, description)
+    basis, fold_rule, preparation = discretization.basis, plan.fold_rule, _preparation(source, discretization, operator)
+    run, task = _run_of(source, discretization, operator, plan, description)
     source, operator, groups = run.source, task.operator, task.groups
     check_memory(released(plan.memory))  # after the selection of landmarks
     start, before = (0, 0) if after is None else (after.rows, after.short_trajectories)
@@ -269,12 +269,12 @@ def measure(
     if checkpoint is not None:
         checkpoint.total = total  # its sums are written, and large for many folds
     order, sample, lagged = sums.pop(ORDER), sums.pop(SAMPLE, None), sums.pop(AUTOCOVARIANCE, None)
-    scores = discretisation.scores
+    scores = discretization.scores
     folds = None
     if fold_rule is not None and groups is not None:
         apart = groups.landmarks is not None
         folds, sums = gathered(sums, groups.number, release, landmarks=apart, **fold_rule.origin)
-        folds = replace(folds, reserved=discretisation.reserved)
+        folds = replace(folds, reserved=discretization.reserved)
     released(plan.memory)
     if basis.domain is not None:
         basis.domain.check(source.n - start - total.count - total.skipped, source.n - start)
@@ -286,17 +286,17 @@ def measure(
         operator,
         plan.dtype,
         preparation,
-        discretisation.right_basis,
+        discretization.right_basis,
         folds,
         rows=source.n - start,
         skipped=total.skipped,
         short_trajectories=short,
         seen=snapshot.seen(source.n),
-        landmark_rows=discretisation.landmark_rows,
-        penalty=discretisation.penalty,
-        undercut=None if discretisation.selection is None else discretisation.selection.undercut,
+        landmark_rows=discretization.landmark_rows,
+        penalty=discretization.penalty,
+        undercut=None if discretization.selection is None else discretization.selection.undercut,
         order=order if scores is None else scores.order,
-        of_rows=discretisation.of_rows,
+        of_rows=discretization.of_rows,
         sample=sample,
         autocovariance=lagged if scores is None or lagged is None else scores.autocovariance(lagged),
     )
@@ -304,32 +304,32 @@ def measure(
 
 def _run_of(
     source: Source,
-    discretisation: Discretisation,
+    discretization: Discretization,
     operator: Operator,
     plan: PassPlan,
     description: str,
 ) -> tuple[Run, SumTask]:
     """Return the run over the rows of a plan, and the function of its tasks."""
-    basis, right, operator = discretisation.basis, discretisation.right_basis, discretisation.operator or operator
-    if discretisation.scores is None:
-        source = discretisation.prepared(source, operator)
+    basis, right, operator = discretization.basis, discretization.right_basis, discretization.operator or operator
+    if discretization.scores is None:
+        source = discretization.prepared(source, operator)
     else:
-        source = with_points(source, discretisation.scores.scores)
-        basis = discretisation.scores.basis(basis)
-    rows, fold_rule, dtype, device = discretisation.landmark_rows, plan.fold_rule, plan.dtype, plan.device
-    touching = None if rows == LandmarkRows.KEPT else discretisation.coincidence
+        source = with_points(source, discretization.scores.scores)
+        basis = discretization.scores.basis(basis)
+    rows, fold_rule, dtype, device = discretization.landmark_rows, plan.fold_rule, plan.dtype, plan.device
+    touching = None if rows == LandmarkRows.KEPT else discretization.coincidence
     apart = touching if rows == LandmarkRows.APART and fold_rule is not None else None
-    prepared = discretisation.preparation
+    prepared = discretization.preparation
     groups = None if fold_rule is None else Groups(fold_rule, apart)
     measured = measure_of(
-        basis, right, operator, dtype, device=device, patterns=True, products=not discretisation.spanning
+        basis, right, operator, dtype, device=device, patterns=True, products=not discretization.spanning
     )
     runs = Runs.of(basis, max(stop - start for start, stop in plan.ranges.ranges))
     gaps, sampled = source.on_invalid == "pairwise", None
     if has_graph(operator) and (size := sample_size(basis.dimension)):
         sampled = reach_of(source.n - plan.ranges.ranges[0][0], size), size
     tested = min(1.0, max(TESTED_SHARE, TESTED_ROWS / source.n))
-    share = share_of_pairs(source.n) if discretisation.scores is None else 1.0
+    share = share_of_pairs(source.n) if discretization.scores is None else 1.0
     followed = share if follows(operator, basis) and prepared.delays == 1 else 0.0  # windows share rows
     options = groups, runs, gaps, sampled, tested, followed, source.series
     task = SumTask(measured, operator, prepared.scale, prepared.columns, *options)
@@ -374,10 +374,10 @@ def measure_of(
     return Measure(basis, right, forms, functionals, operator, dtype, device=device, patterns=patterns)
 
 
-def _preparation(source: Source, discretisation: Discretisation, operator: Operator) -> dict[str, Any]:
+def _preparation(source: Source, discretization: Discretization, operator: Operator) -> dict[str, Any]:
     """Return the preparation of columns, with their number."""
-    preparation = discretisation.preparation.state() | {"n_features_in": source.n_features_in}
-    right = discretisation.right_preparation
+    preparation = discretization.preparation.state() | {"n_features_in": source.n_features_in}
+    right = discretization.right_preparation
     if right is not None:
         preparation["right"] = right.state() | {"n_features_in": source.width(operator.right_view)}
     return preparation

@@ -30,7 +30,7 @@ from daskspectral.passes.parameters import check_fit
 from daskspectral.passes.scale import centered, standardized, with_target_scale
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import Session
-from daskspectral.passes.sums import Discretisation, Outline
+from daskspectral.passes.sums import Discretization, Outline
 from daskspectral.regression.choice import Terms, decide_regression
 from daskspectral.solve.ridge import resolve_ridge_cut
 from daskspectral.validation import NOT_NEGATIVE, check_number, check_option, is_word
@@ -257,8 +257,8 @@ class HermiteRegressor(Regressor):
             name = "standardize" if source.standardize else "latitude"
             raise ValueError(f"{name}= would change the units of X and its periods. Scale X before.")
 
-        def choose(source: Source, *_: Any) -> Discretisation:
-            return self._discretised(source, side, operator, at_most=asked == "auto")
+        def choose(source: Source, *_: Any) -> Discretization:
+            return self._discretized(source, side, operator, at_most=asked == "auto")
 
         choosing = pilot_bytes(source, operator, side.size) if side.automatic else 0
         expected = Outline((side.size, None), basis=side.probe(source, operator))
@@ -279,9 +279,9 @@ class HermiteRegressor(Regressor):
         side = FunctionSpace.of(basis, Role.TRIAL, "x", operator).fitted_to(source, operator)
         return side, getattr(basis, "n_landmarks", None)
 
-    def _discretised(
+    def _discretized(
         self, source: Source, side: FunctionSpace, operator: Regression, *, at_most: bool
-    ) -> Discretisation:
+    ) -> Discretization:
         """Return the basis and the scaling of columns."""
         source = standardized(source)
         if side.movable(source, operator):
@@ -298,7 +298,7 @@ class HermiteRegressor(Regressor):
         basis, again = side.choose(source, rng, operator, at_most=at_most)
         kept = None if again is None else replace(selection, best_params={"basis": again})
         of_rows = side.of_rows(basis)
-        return Discretisation(basis, source.preparation, selection=kept, operator=operator, of_rows=of_rows)
+        return Discretization(basis, source.preparation, selection=kept, operator=operator, of_rows=of_rows)
 
     def _check_parameters(self) -> None:
         check_fit(self)

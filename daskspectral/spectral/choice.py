@@ -31,7 +31,7 @@ from daskspectral.passes.parameters import is_share
 from daskspectral.passes.scale import centered, standardized
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import FoldRuleOf, TrainingState
-from daskspectral.passes.sums import CHANCE, MOST_APART, MOST_DROPPED, Discretisation, Outline
+from daskspectral.passes.sums import CHANCE, MOST_APART, MOST_DROPPED, Discretization, Outline
 from daskspectral.passes.wide import RowScores, wide_bytes
 from daskspectral.solvers import Regularized, solving
 
@@ -144,9 +144,9 @@ class Choice(SearchSpace):
                 f"{option} would change the units of X, but {why}. Scale X, and parameters in its units, without {name}"
             )
 
-    def discretise(
+    def discretize(
         self, source: Source, random_state: Any, fold_rule: FoldRuleOf, kept: TrainingState | None
-    ) -> Discretisation:
+    ) -> Discretization:
         """Select the scaling of columns, the landmarks and the bases, by a pass and samples of rows if needed.
 
         Networks are trained on rows outside the folds reserved by `fold_rule`; `kept` stores their state.
@@ -167,7 +167,7 @@ class Choice(SearchSpace):
         selection = decide(source, choice, rng) if choice.automatic else None
         if selection is not None:
             choice = choice._closed(selection.best_params, source)
-        found = choice._discretised(source, rng, fold_rule, kept)
+        found = choice._discretized(source, rng, fold_rule, kept)
         selection = found.selection if selection is None else selection
         if selection is not None:
             own = {} if found.selection is None else found.selection.best_params
@@ -206,9 +206,9 @@ class Choice(SearchSpace):
                 closed = replace(closed, right=made) if test else replace(closed, left=made)
         return closed
 
-    def _discretised(
+    def _discretized(
         self, source: Source, rng: np.random.Generator, fold_rule_of: FoldRuleOf, kept: TrainingState | None
-    ) -> Discretisation:
+    ) -> Discretization:
         """Return the bases, built by recipes with fixed hyperparameters."""
         left, right, network = self.left, self.right, self.left.recipe.trained
         fold_rule = fold_rule_of(self.sizes) if network or left.directions is not None else None
@@ -233,12 +233,12 @@ class Choice(SearchSpace):
         else:
             basis, again = left.choose(source, rng, self.operator, fold_rule=fold_rule, train=trained)
         if left.recipe.after_pass:
-            return Discretisation(basis, source.preparation)
+            return Discretization(basis, source.preparation)
         penalty = self.solver.resolved(1.0)
         chosen: dict[str, Any] = {} if penalty is None else {"solver": Regularized(penalty)}
         of_rows = left.of_rows(basis)
         spanning = of_rows or (left.spanning and source.on_invalid == "pairwise")
-        found = Discretisation(
+        found = Discretization(
             basis, source.preparation, penalty=penalty, spanning=spanning, of_rows=of_rows, scores=scores
         )
         if again is not None:

@@ -26,7 +26,7 @@ from daskspectral.operators import NeighborJumps
 from daskspectral.operators.base import Operator
 from daskspectral.passes.apply import Guessed, Result, RowFunction
 from daskspectral.passes.folds import FoldRequest
-from daskspectral.passes.sums import Discretisation
+from daskspectral.passes.sums import Discretization
 from daskspectral.registry import Registered
 from daskspectral.solve.jumps import CLEAR
 from daskspectral.spectral.estimator import SpectralEstimator
@@ -356,7 +356,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
 
     def _divide(self, source: Source) -> None:
         """Set the number of clusters and the partition of smallest cut on up to 20 000 rows."""
-        source = Discretisation.of(self.moments_).prepared(source, self.moments_.operator)
+        source = Discretization.of(self.moments_).prepared(source, self.moments_.operator)
         rng, basis = np.random.default_rng(self.random_state), self.basis_
         points = draw_rows(source, PILOT, rng)[1]
         count = self._number() if self._automatic else int(self.n_clusters)

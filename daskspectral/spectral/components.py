@@ -21,7 +21,7 @@ from daskspectral.moments.field_modes import LEAST_ROWS, Significance, significa
 from daskspectral.moments.intervals import pattern_ends
 from daskspectral.moments.patterns import patterns_of
 from daskspectral.moments.problem import GalerkinProblem
-from daskspectral.passes.sums import Discretisation
+from daskspectral.passes.sums import Discretization
 from daskspectral.solve.rotation import varimax
 from daskspectral.solve.whitening import fix_signs
 from daskspectral.solvers import Solving, solving
@@ -148,7 +148,7 @@ def _in_time(model: Any, rows: Rows, why: str) -> Source:
     source = open_data(model.moments_.operator, rows, weight=None, progress=False)
     check_widths(model.moments_, source)
     check_even(source, why)
-    return Discretisation.of(model.moments_).prepared(source, model.moments_.operator)
+    return Discretization.of(model.moments_).prepared(source, model.moments_.operator)
 
 
 # -- complex components of the analytic signal, for patterns that propagate (Hilbert EOFs) -----------------------------

@@ -13,7 +13,7 @@ from daskspectral.data.source import windows_of
 from daskspectral.estimators.table import open_table
 from daskspectral.moments.field_modes import Significance
 from daskspectral.operators import Covariance
-from daskspectral.passes.apply import Result, labelled_rows
+from daskspectral.passes.apply import Result, labeled_rows
 from daskspectral.spectral.components import (
     analytic_rows,
     complex_components,
@@ -224,6 +224,6 @@ class EOF(FieldEstimator):
         variables: dict[str, Any] = {name: (dim, values) for name, values in found.items()}
         dataset = xr.Dataset(variables, {dim: np.arange(first, first + len(patterns))})
         output = Result("scores", (len(patterns),), (dim,))
-        score = xr.DataArray(scores, dims=(ROW, dim)) if labels is None else labelled_rows(scores, output, labels)
+        score = xr.DataArray(scores, dims=(ROW, dim)) if labels is None else labeled_rows(scores, output, labels)
         alone = layout is None or len(layout.variables) == 1
         return with_fields(dataset, self, [Fields("components", raw, (dim,), alone=alone)], {"scores": score})

@@ -45,7 +45,7 @@ from daskspectral.passes.functions import FittedValues, SpanValues
 from daskspectral.passes.parameters import check_components, check_fit, checked_operator, is_share
 from daskspectral.passes.score import measure_score
 from daskspectral.passes.session import FoldRuleOf, Session, TrainingState
-from daskspectral.passes.sums import Discretisation
+from daskspectral.passes.sums import Discretization
 from daskspectral.solve import Problem, SymmetricPencil, resolve_cut
 from daskspectral.solvers import Regularized, Solving, solving
 from daskspectral.spectral.choice import choose_functions
@@ -294,8 +294,8 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
             source = replace(source, options=("skip", "pairwise"))
         choice.check_against(source)
 
-        def choose(source: Source, fold_rule: FoldRuleOf, kept: TrainingState | None) -> Discretisation:
-            return choice.discretise(source, self.random_state, fold_rule, kept)
+        def choose(source: Source, fold_rule: FoldRuleOf, kept: TrainingState | None) -> Discretization:
+            return choice.discretize(source, self.random_state, fold_rule, kept)
 
         expected, choosing = choice.outline(source), choice.choosing(source)
         return Session(source, operator, choose, self.dtype, chosen_device(self.device), folds, expected, choosing)
@@ -470,14 +470,14 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         if are_trajectories(F):
             return [self.inverse_transform(each) for each in F]
         patterns = self.patterns_.of_columns(self.n_features_in_)
-        labelled = is_data_array(F)
-        if labelled and self.numbering[0] in F.dims:
+        labeled = is_data_array(F)
+        if labeled and self.numbering[0] in F.dims:
             F = F.transpose(..., self.numbering[0])
-        values: Any = F.data if labelled else F
+        values: Any = F.data if labeled else F
         lazy = is_dask_array(values)
         values = values if lazy else np.asarray(values)
-        labelled = labelled and "layout_" in vars(self)
-        if (values.ndim != 2 and not labelled) or values.shape[-1] != len(patterns.maps):
+        labeled = labeled and "layout_" in vars(self)
+        if (values.ndim != 2 and not labeled) or values.shape[-1] != len(patterns.maps):
             raise ValueError(f"F must have the shape (n, {len(patterns.maps)}) of transform, got {values.shape}")
         rows = partial(_reconstructed, patterns, self.preparation_.row_columns)
         if lazy:
@@ -490,7 +490,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
             )
         else:
             found = rows(values)
-        if not labelled:
+        if not labeled:
             return found
         coords = {name: c for name, c in F.coords.items() if self.numbering[0] not in c.dims}
         fields = in_the_field(self, found, F.dims[:-1], coords)
@@ -510,8 +510,8 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         function: RowFunction
         if Rows.of(X).on_invalid == "pairwise" and moments.pairs is not None:
             d = basis.dimension
-            centre = moments.mean(role.named("first"))[-d:] * moments.pairs.centered
-            function = FittedValues(coefficients[-d:], centre, preparation=preparation)
+            center = moments.mean(role.named("first"))[-d:] * moments.pairs.centered
+            function = FittedValues(coefficients[-d:], center, preparation=preparation)
         else:
             basis, coefficients = basis.condensed(coefficients)
             function = SpanValues(

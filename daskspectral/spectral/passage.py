@@ -35,7 +35,7 @@ from daskspectral.passes.folds import FoldRequest, checked_folds
 from daskspectral.passes.functions import SpanFunction, SpanValues
 from daskspectral.passes.scale import added
 from daskspectral.passes.selection import shortened
-from daskspectral.passes.sums import Discretisation, measure, plan_sums
+from daskspectral.passes.sums import Discretization, measure, plan_sums
 from daskspectral.passes.support import nearest_points
 from daskspectral.solve import resolve_cut
 from daskspectral.solvers import solving
@@ -206,7 +206,7 @@ class Process(SpectralEstimator):
             raise ValueError(
                 "first passages require basis=Landmarks(), or TrigonometricBasis for angles, got a FourierBasis"
             )
-        rows, found = table.rows, replace(Discretisation.of(moments), right_basis=None)
+        rows, found = table.rows, replace(Discretization.of(moments), right_basis=None)
         if of_trajectories(operator):
             lag = max(operator.lags) if lag is None else lag_in_rows(lag_of(lag), rows.data)
             if edges := [s for s in sets if isinstance(s, Boundary)]:
@@ -353,13 +353,13 @@ class Process(SpectralEstimator):
         """Return the rows, scaled as in the fit."""
         return source.with_preparation(mean=self.preparation_.mean, scale=self.preparation_.scale)
 
-    def _measured(self, source: Any, operator: Any, discretisation: Discretisation) -> Moments:
+    def _measured(self, source: Any, operator: Any, discretization: Discretization) -> Moments:
         asked = checked_folds(self.folds)
         if asked is not None:
             asked = (FoldRequest(blocks=True) if asked.labels is not None else asked).counted(source)
         device = chosen_device(self.device)
-        plan = plan_sums(source, operator, discretisation.outline, self.moments_.dtype, device=device, folds=asked)
-        return measure(source, discretisation, operator, plan, snapshot=Manifest(source), description="first passage")
+        plan = plan_sums(source, operator, discretization.outline, self.moments_.dtype, device=device, folds=asked)
+        return measure(source, discretization, operator, plan, snapshot=Manifest(source), description="first passage")
 
 
 def _described(one: Any) -> str:

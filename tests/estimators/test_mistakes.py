@@ -73,7 +73,7 @@ def test_a_mistake_is_an_error_before_any_task(name: str) -> None:
 
 LATE: dict[str, Callable[[dsp.SpectralDecomposition, Path], Any]] = {
     "sample weights": lambda m, p: make().fit(X, sample_weight=np.zeros(len(X))),
-    "distinct label": lambda m, p: make(folds=np.zeros(len(X), int)).fit(X),
+    "distinct values": lambda m, p: make(folds=np.zeros(len(X), int)).fit(X),
     "x.zarr": lambda m, p: dsp.load(zarr.create_array(p / "x.zarr", data=X).store.root),
     "out.zarr": lambda m, p: [m.transform(X, out=p / "out.zarr") for _ in range(2)],
     "Covariance()": lambda m, p: dsp.Koopman(right_basis=None).fit_moments(dsp.EOF(2).fit(X).moments_),

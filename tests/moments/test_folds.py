@@ -15,7 +15,7 @@ from daskspectral.moments.folds import (
     FOLD,
     BlockedFolds,
     Groups,
-    LabelledFolds,
+    LabeledFolds,
     LandmarkMatcher,
     RandomFolds,
     distinct_rows,
@@ -64,7 +64,7 @@ def test_a_row_has_one_fold_for_any_batches(folds: int, start: int, lengths: lis
             next(k for k in range(folds) if n < ends[k]) if n < length else (n - length) // (length // folds) % folds
             for n in numbers.tolist()
         ],
-        LabelledFolds(np.arange(folds), tuple(range(folds))): labels,
+        LabeledFolds(np.arange(folds), tuple(range(folds))): labels,
     }
     whole = rows(start, stop, **{FOLD: labels})
     for fold_rule, of_rows in wanted.items():
@@ -91,7 +91,7 @@ def test_few_rows_are_in_folds_of_equal_size(folds: int, n: int) -> None:
 
 
 def test_a_label_that_was_not_counted_is_an_error() -> None:
-    fold_rule = LabelledFolds(np.array([2, 5]), (2, 5))
+    fold_rule = LabeledFolds(np.array([2, 5]), (2, 5))
     assert fold_rule.of(rows(0, 3, fold=np.array([5, 2, 5]))).tolist() == [1, 0, 1]
     for label in (1, 3, 6):
         with pytest.raises(ValueError, match="row 11"):

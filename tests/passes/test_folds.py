@@ -234,8 +234,8 @@ def test_landmarks_of_a_fit_reproduce_it_to_the_bit(
 ) -> None:
     x = np.random.default_rng(6).standard_normal((1000, 3)).astype(dtype)
     kept: list[Any] = []
-    discretise = sides.Choice.discretise
-    monkeypatch.setattr(sides.Choice, "discretise", lambda *a, **k: kept.append(discretise(*a, **k)) or kept[-1])
+    discretize = sides.Choice.discretize
+    monkeypatch.setattr(sides.Choice, "discretize", lambda *a, **k: kept.append(discretize(*a, **k)) or kept[-1])
     rows, landmarks = dsp.Rows(x, **changes), Landmarks(SMOOTH, 50, drop_landmark_rows=exclude)
     drawn = make(landmarks, random_state=1).fit(rows)
     raw = kept[-1].selection.best_params["basis"].points
