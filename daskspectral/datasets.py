@@ -69,7 +69,10 @@ class Sample:
     def draw(
         self, n: int, dimension: int, noise: float, rng: np.random.Generator, last: Floats | None = None
     ) -> tuple[Floats, Floats]:
-        """Return n rows (n, dimension), and the last one without noise; a trajectory continues from `last`."""
+        """Return n rows (n, dimension), and the last one without noise.
+
+        A trajectory continues from `last`.
+        """
         points = self.points(n, dimension, rng, *((last,) if self.step else ()))
         return points + noise * rng.standard_normal(points.shape) if noise else points, points[-1].copy()
 
@@ -126,7 +129,10 @@ def _uniform(n: int, dimension: int, rng: np.random.Generator) -> Floats:
 
 
 def _ou(n: int, dimension: int, rng: np.random.Generator, last: Floats | None = None) -> Floats:
-    """Return x' = exp(-h) x + sqrt(1 - exp(-2 h)) xi, exact for any step h; starts stationary, N(0, 1)."""
+    """Return a stationary Ornstein-Uhlenbeck trajectory, exact for any step.
+
+    x' = exp(-h) x + sqrt(1 - exp(-2 h)) xi; starts from N(0, 1).
+    """
     decay = math.exp(-OU_STEP)
     kicks = math.sqrt(1 - decay**2) * rng.standard_normal((n, dimension))
     if last is None:
@@ -181,7 +187,10 @@ SAMPLES = {
 
 @dataclass(frozen=True)
 class Drawing:
-    """Drawing of n rows of SAMPLES[name] in chunks of `rows`; chunk i has the generator SeedSequence(seed, (i,))."""
+    """Drawing of n rows of a distribution in chunks.
+
+    Chunk i has the generator of SeedSequence(seed, (i,)).
+    """
 
     name: str
     n: int
@@ -203,7 +212,10 @@ class Drawing:
         chunk_rows: int | None = None,
         seed: int = 0,
     ) -> Drawing:
-        """Return the drawing with the defaults of the distribution. Raises ValueError for invalid options."""
+        """Return the drawing with default options.
+
+        Raises ValueError for invalid ones.
+        """
         name = check_option("name", str(name).replace("_", "-"), tuple(SAMPLES))
         sample, kind = SAMPLES[name], np.dtype(dtype)
         n, seed = check_integer("n", n), check_integer("seed", seed, 0)
@@ -222,7 +234,10 @@ class Drawing:
         return range(0, self.n, self.rows)
 
     def chunks(self) -> Iterator[Floats]:
-        """Yield the rows of each chunk; those of a trajectory continue from the last row, without its noise."""
+        """Yield the rows of each chunk.
+
+        Those of a trajectory continue from the last row, without its noise.
+        """
         last: Floats | None = None
         for chunk, start in enumerate(self.starts):
             rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(chunk,)))

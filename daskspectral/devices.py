@@ -165,7 +165,7 @@ def _cuda() -> Device:
 
 
 def least_rows(device: str) -> int:
-    """Return the least rows of a block on a device; 0 on the host, whose blocks depend on its cache."""
+    """Return the least rows of a block on a device; 0 on the host."""
     return ACCELERATOR_ROWS if device != "cpu" else 0
 
 

@@ -65,7 +65,7 @@ __all__ = ["BlockFold", "Trajectory", "Views", "blocks", "pieces"]
 
 @final
 class BlockFold(BaseCrossValidator):  # type: ignore[misc]
-    """Cross-validation splitter: each of `n_splits` contiguous blocks of rows is the test set once.
+    """Cross-validation splitter whose test sets are contiguous blocks of rows.
 
     The training set has a gap: pass a `Trajectory`, which is cut there, for an operator that pairs rows.
 
@@ -225,7 +225,7 @@ def pieces(x: Any, rows: Any) -> list[Any]:
 
 @final
 class Trajectory(list[Any]):
-    """Trajectory, or its weights, whose subsets of rows are lists of contiguous pieces, for scikit-learn.
+    """Trajectory, or its weights, that scikit-learn splits into contiguous pieces.
 
     It is a list of one trajectory, as accepted by `fit` and `score`.
 
@@ -264,7 +264,7 @@ class Trajectory(list[Any]):
 
 @final
 class Views(tuple[Any, ...]):
-    """Views (x, y, ...) of one sample, whose subsets of rows are tuples, for scikit-learn.
+    """Views (x, y, ...) of one sample, that scikit-learn splits by rows.
 
     Parameters
     ----------

@@ -44,7 +44,7 @@ def orthogonality(first: Values, second: Values) -> Values:
 
 @dataclass(frozen=True, eq=False)
 class Loss:
-    """Loss of functions for the forms of an operator: (18), or the low-rank loss between two spaces.
+    """Loss of functions for an operator: (18), or the low-rank loss between two spaces.
 
     With `center`, the means of the functions of each space are subtracted. Calls accept k trial and k test functions,
     and the `fields` of a batch with an even number of rows; `weights` (c,) have the mean 1.
@@ -179,12 +179,12 @@ class State:
 
 @dataclass(frozen=True, eq=False)
 class Trainer:
-    """Training of `networks` by a `loss` for `outputs` functions, reproducible for the same `seed` and processor.
+    """Training of networks, reproducible for the same seed and processor.
 
-    The `recipe` has the options. `draw` returns the rows of round 0, 1, ...: fields (m, ...), and `weight` (m,) for
-    weighted rows. `judge` returns held-out values of networks: ascending ones of a symmetric form, otherwise singular
-    values. `origins` are those of the networks, by view. `watch` is called at every check with the state, from which a
-    training resumes with identical results.
+    The `networks` are trained by a `loss` for `outputs` functions. The `recipe` has the options. `draw` returns the
+    rows of round 0, 1, ...: fields (m, ...), and `weight` (m,) for weighted rows. `judge` returns held-out values of
+    networks: ascending ones of a symmetric form, otherwise singular values. `origins` are those of the networks, by
+    view. `watch` is called at every check with the state, from which a training resumes with identical results.
     """
 
     networks: Networks
@@ -199,7 +199,10 @@ class Trainer:
     tell: Callable[[int, float], None] = field(default=lambda step, loss: None)
 
     def run(self, state: State | None = None) -> Networks:
-        """Return the best networks of the training, from a `state`. Raises ValueError for an invalid mu."""
+        """Return the best networks of the training.
+
+        It starts from a `state` if given. Raises ValueError for an invalid mu.
+        """
         numpy, recipe = jax().numpy, self.recipe
         if recipe.mu is not None and self.loss.two_sided:
             raise ValueError("mu requires a symmetric operator; the low-rank loss has no mu.")
@@ -249,7 +252,10 @@ class Trainer:
         return self.networks.with_parameters(_tree(self.networks.parameters, leaves))
 
     def _pool(self, number: int) -> dict[str, Array]:
-        """Return the rows of a round with positive weight, in float32; points are centered, weights have mean 1."""
+        """Return the rows of a round with positive weight, in float32.
+
+        Points are centered, weights have the mean 1.
+        """
         pool = dict(self.draw(number))
         if "weight" in pool:
             counted = np.flatnonzero(pool["weight"] > 0)
@@ -298,7 +304,10 @@ class Trainer:
         return replace(state, best=arrays, values=values) if better else state
 
     def _sane(self, losses: list[float]) -> bool:
-        """Return whether the loss has not grown too far; beyond it, functions may be steps of zero energy."""
+        """Return whether the loss has not grown too far.
+
+        Beyond, functions may be steps of zero energy.
+        """
         return losses[-1] < FAR * max(losses[0], self.outputs)
 
     def _improves(self, values: Array, before: Array) -> bool:

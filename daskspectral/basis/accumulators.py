@@ -57,7 +57,7 @@ def contraction(
 
 
 class PairContraction:
-    """Sums of products of features, one matrix (p, q) for each product, by one GEMM or SYRK per block.
+    """Sums of products of features, one matrix (p, q) each, by one GEMM or SYRK per block.
 
     Gradients are summed by the direct sum of the basis if it has one.
 
@@ -116,7 +116,10 @@ class PairContraction:
 
 
 def _weighted(left: Array, right: Array, weight: Array) -> tuple[Array, Array]:
-    """Return the features (p, c) times the weights (c,), and (q, c); without rows of weight 0 if most are."""
+    """Return features (p, c) times weights (c,), and features (q, c).
+
+    Rows of weight 0 are dropped if most are.
+    """
     kept = weight.nonzero()[0]
     if 2 * len(kept) < len(weight):
         left, right, weight = left[:, kept], right[:, kept], weight[kept]
@@ -133,7 +136,10 @@ def _gram_of(product: AtomProduct) -> AtomProduct:
 
 
 class BlockContraction:
-    """Contraction for each pair of parts; in a symmetric matrix the lower blocks mirror the upper ones."""
+    """Contraction for each pair of parts.
+
+    In a symmetric matrix the lower blocks mirror the upper ones.
+    """
 
     def __init__(self, left: Basis, right: Basis, products: Sequence[AtomProduct], dtype: Any, workspace: Workspace):
         self.products = tuple(products)
@@ -266,7 +272,7 @@ class MatrixSums(Accumulator):
             products.add(at[left], at[right], block)
 
     def _in_range(self, block: Block) -> Block:
-        """Return the block with square-root weights in units of 2^exponent if float32 would not hold them."""
+        """Return the block with square-root weights in float32's range, in units of 2^exponent."""
         if not self._narrow or block.scale is None:
             return block
         if self._exponent is None and block.scale.any():  # set once: earlier sums are in this unit
@@ -285,7 +291,10 @@ class MatrixSums(Accumulator):
 
 
 class ModeSums(Accumulator):
-    """Sums of exp(-i j.t) times each of the `weights` of the forms of a lattice, |j_a| <= 2 m_a, by name."""
+    """Sums of Fourier modes exp(-i j.t), times the `weights` of forms.
+
+    |j_a| <= 2 m_a; results are named after the forms.
+    """
 
     def __init__(self, lattice: FourierLattice, weights: Sequence[ModeWeight], workspace: Workspace):
         super().__init__(workspace)
@@ -302,7 +311,7 @@ class ModeSums(Accumulator):
         self._sum.add(lattice.angles(np.asarray(block.x, dtype=float)), weights)
 
     def _weights(self, block: Block) -> NDArray[Any] | None:
-        """Return the weights (W, c) of all modes times the sample weights; None if the only weight is 1."""
+        """Return the weights (W, c) of modes times the sample weights; None if all are 1."""
         sample = None if block.scale is None else np.asarray(block.scale, dtype=float) ** 2
         columns, names = [], []
         for weight in self._mode_weights:
@@ -317,7 +326,10 @@ class ModeSums(Accumulator):
         return np.concatenate(columns)
 
     def result(self) -> dict[str, NDArray[Any]]:
-        """Return the modes (2 M_1 + 1, ...), or (m, 2 M_1 + 1, ...) for a weight with m columns, by name."""
+        """Return the modes by name.
+
+        Their shape is (2 M_1 + 1, ...), or (m, 2 M_1 + 1, ...) for a weight with m columns.
+        """
         if self._sum is None:
             return {}
         found, sums, start = {}, self._sum.result(), 0
@@ -343,7 +355,10 @@ def evaluate(basis: Basis, block: Block, atoms: list[Atom]) -> dict[str, Evaluat
 
 
 def joined(block: Block) -> Array | None:
-    """Return the rows of x and their successors, (c + s, d), if all views are slices of these; else None."""
+    """Return the rows of x and their successors, (c + s, d).
+
+    None unless all views are slices of these.
+    """
     x, shifts = block.x, block.shifts
     last = max(shifts, key=lambda view: shifts[view])
     c, longest = len(x), shifts[last]

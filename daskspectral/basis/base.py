@@ -29,7 +29,10 @@ DENSE_ROWS = 2048  # enough that adding products (p, p) is cheap; panels fit the
 
 @dataclass(frozen=True, eq=False)
 class Translation:
-    """A `basis` of functions g of points x + delta, g(x + delta) = T f(x) + t with `turn` (p, p) and `rest` (p,)."""
+    """A `basis` of functions g with g(x + delta) = T f(x) + t.
+
+    `turn` is T (p, p) and `rest` is t (p,).
+    """
 
     basis: Basis
     turn: Array
@@ -95,7 +98,10 @@ class Basis(BasisRecipe):
 
     @property
     def components(self) -> int:
-        """Number of components k of a function's values; features are (p, k c), component by component."""
+        """Number of components k of a function's values.
+
+        Features are (p, k c), component by component.
+        """
         return 1
 
     @property
@@ -116,7 +122,10 @@ class Basis(BasisRecipe):
         return None
 
     def in_units(self, units: Array) -> Basis:
-        """Return functions of the same span within the range of float32 for column magnitudes (d,), if possible."""
+        """Return the same span by functions in the range of float32, if possible.
+
+        `units` (d,) are magnitudes of the columns.
+        """
         return self
 
     @property
@@ -164,25 +173,25 @@ class Basis(BasisRecipe):
         return False
 
     def gradient_sum(self, dtype: Any, workspace: Workspace) -> GradientSum | None:
-        """Return a direct sum of the Dirichlet form, or None for the generic sum over coordinates."""
+        """Return a fast sum of the Dirichlet form, or None for the sum over coordinates."""
         return None
 
     def evaluator(self, coefficients: Array, device: Device = HOST) -> Callable[[Array], Array] | None:
-        """Return a direct evaluator x (c, d) -> (c, k) of k functions with coefficients (p, k), or None."""
+        """Return a fast evaluator x (c, d) -> (c, k) for coefficients (p, k), or None."""
         return None
 
     def span_gradient(self, coefficients: Array, device: Device = HOST) -> Callable[[Array], Array] | None:
-        """Return a direct evaluator x (c, d) -> (c, k, d) of their gradients, or None."""
+        """Return a fast evaluator of gradients, x (c, d) -> (c, k, d), or None."""
         return None
 
     def condensed(self, coefficients: Array) -> tuple[Basis, Array]:
-        """Return a smaller basis, if possible, and the coefficients of the same combinations (p, k) in it."""
+        """Return an equivalent, smaller basis and coefficients of the combinations (p, k) in it."""
         return self, coefficients
 
     def accumulator(
         self, right: Basis, forms: Forms, functionals: Functionals, *, dtype: Any, workspace: Workspace
     ) -> Accumulator:
-        """Return an accumulator of functionals and of forms between this basis (trial) and another (test).
+        """Return an accumulator of forms and functionals, with `right` as the test functions.
 
         The form `gram` is summed between trial and trial functions, `right_gram` between test and test, every other
         form between trial and test; the functional `right_first` of test functions, every other one of trial functions.
@@ -222,7 +231,10 @@ class Basis(BasisRecipe):
         return self.at(block, [VALUE]).feature(VALUE)
 
     def check_order(self, order: int, operator: str) -> None:
-        """Raise SmoothnessError if the basis lacks derivatives of this order; messages name the `operator`."""
+        """Raise SmoothnessError if the basis lacks derivatives of this order.
+
+        Messages name the `operator`.
+        """
         if order > self.order:
             lacking = self
             while (part := next(p for p in lacking.parts if order > p.order)) is not lacking:

@@ -18,7 +18,7 @@ Interval = tuple[float, float]
 
 
 class Boundary(Registered, ABC):
-    """Function w of points x (c, d), positive inside a domain, that decays linearly to 0 at its boundary.
+    """Boundary function w, positive in a domain, that decreases linearly to 0 at its boundary.
 
     A subclass implements `values`, `gradient` for forms with first derivatives and `hessian` for second ones, and
     declares a lower `order` if it lacks some.
@@ -63,7 +63,10 @@ class Boundary(Registered, ABC):
         return np.asarray(self.values(x) < 0)
 
     def sides(self, x: Array) -> Array:
-        """Return the distances (n, s) of rows from each part of the boundary, in any unit; by default one part."""
+        """Return the distances (n, s) of rows from each part of the boundary, in any unit.
+
+        By default, there is one part.
+        """
         return self.values(x)[:, None]
 
 
@@ -202,10 +205,11 @@ class BallBoundary(Boundary):
 
 @dataclass(frozen=True, eq=False)
 class Box:
-    """Box with `sides` (lower, upper) by column, None for periodic ones, and the `period` (d,) of functions.
+    """Box of a lattice of Fourier functions.
 
-    Rows outside are excluded from sums, and may be a `share` of all rows. Functions there have the values of the
-    nearest point of the box, because beyond it they return to their values at the opposite side.
+    `sides` are (lower, upper) by column, None for periodic ones, `period` (d,) the periods of the functions. Rows
+    outside are excluded from sums, and may be a `share` of all rows. Functions there have the values of the nearest
+    point of the box, because beyond it they return to their values at the opposite side.
 
     Examples
     --------
@@ -250,14 +254,14 @@ class Box:
             )
 
     def nearest(self, x: Array) -> tuple[Array, NDArray[np.bool_] | None]:
-        """Return the nearest points of the box, and the mask of coordinates outside, or None if all are inside."""
+        """Return the nearest points of the box, and the mask of coordinates outside or None."""
         if not self(x).any():
             return x, None
         lower, upper = np.array([side or (-np.inf, np.inf) for side in self.sides]).T
         return np.clip(x, lower, upper, dtype=x.dtype), (x < lower) | (x > upper)
 
     def beyond(self, x: Array) -> Array | None:
-        """Return the distances (c,) of points (c, d) from the box in periods, or None if all are inside."""
+        """Return the distances (c,) of points (c, d) from the box in periods, or None."""
         nearest, outside = self.nearest(x)
         if outside is None:
             return None

@@ -38,7 +38,10 @@ class Differentiated(Basis):
 
     @abstractmethod
     def differentiate(self, x: Array) -> Array:
-        """Return grad phi_i(x_k), (p, c, d), at points (c, d). Raises SmoothnessError if it is not known."""
+        """Return grad phi_i(x_k), (p, c, d), at points (c, d).
+
+        Raises SmoothnessError if it is not known.
+        """
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         return _DifferentiatedEvaluation(self, block)
@@ -237,10 +240,10 @@ class NormalizedRBF(Differentiated):
     def draw(
         cls, x: Array, p: int, ratio: float = 1.0, random_state: int | np.random.Generator | None = None
     ) -> NormalizedRBF:
-        """Return p functions with k-means centers of rows x (m, d); w is their median spacing times `ratio`.
+        """Return p functions with centers by k-means of rows x (m, d).
 
-        There are fewer than p functions if x has fewer distinct rows. Raises ValueError for p outside 2..m, and if all
-        rows are equal.
+        The width is the median spacing of the centers times `ratio`. There are fewer than p functions if x has fewer
+        distinct rows. Raises ValueError for p outside 2..m, and if all rows are equal.
         """
         rows, rng = np.asarray(x, dtype=float), np.random.default_rng(random_state)
         center = rows[:1].copy()  # means of rows far from the origin lose digits

@@ -102,7 +102,10 @@ class CentroidBasis(Differentiated):
     def placed(
         cls, points: Array, m: int, sets: int, n_nearest: int, rng: np.random.Generator, *groups: Indices
     ) -> Self:
-        """Return sets of m centroids, by k-means of the rows (n, d), five of them in each of these groups of rows."""
+        """Return sets of m centroids by k-means of the rows (n, d).
+
+        Each of the given groups of rows has five centroids.
+        """
         rest = np.delete(points, np.concatenate(groups), axis=0) if groups else points
         some = [(rest, m - GROUP_CENTROIDS * len(groups)), *((points[rows], GROUP_CENTROIDS) for rows in groups)]
         parts = [(x, distinct_rows(x)[0], count) for x, count in some]
@@ -121,7 +124,7 @@ class CentroidBasis(Differentiated):
         return CentroidBasis.placed(points, *shape, rng, *groups) if groups else basis
 
     def walk_values(self, points: Array, most: int) -> Array:
-        """Return the `most` smallest eigenvalues of the walk for rows (n, d), without that of the constant."""
+        """Return the `most` smallest eigenvalues of the walk for rows (n, d), beyond the constant's."""
         a, radii = self.neighbors(points)
         return walk_values(jumps(a, self.row_weights(radii)).toarray(), most)
 
@@ -172,7 +175,7 @@ class CentroidBasis(Differentiated):
         return [NearestSearch(points) for points in self.centroids]
 
     def neighbors(self, x: Array) -> tuple[Any, Array]:
-        """Return the sparse weights (c, p) of the centroids at rows x (c, d), and the local radii (c,)."""
+        """Return the sparse weights (c, p) of centroids at rows x (c, d), and local radii (c,)."""
         sets, m, _ = self.centroids.shape
         k = min(self.n_nearest, m)
         distances, places = zip(*(search(x, min(k + 1, m)) for search in self._searches), strict=True)
@@ -246,7 +249,7 @@ def symmetric(packed: Array, size: int) -> Any:
 
 
 class NearestSearch:
-    """Nearest-neighbor search among points (m, d): by a tree, or for many columns by matrix products.
+    """Nearest-neighbor search among points (m, d): by a tree, or for many columns by products.
 
     Points and rows are centered, and scaled by a power of two so that squares keep their digits.
     """
@@ -265,7 +268,7 @@ class NearestSearch:
         return self(self.points * self.unit + self.center, k + 1)[0][:, -1]
 
     def __call__(self, x: Array, k: int) -> tuple[Array, NDArray[np.integer[Any]]]:
-        """Return the distances (c, k) of rows x (c, d) from their k nearest points, ascending, and their indices."""
+        """Return distances (c, k) and indices of the k nearest points of rows x (c, d), ascending."""
         x = (x - self.center) / self.unit
         if self.tree is not None:
             found = self.tree.query(x, np.arange(1, k + 1))
@@ -353,7 +356,7 @@ class NearestCentroids(Written, Parameterised, BasisRecipe):
     ----------
     n_centroids : int
         Number of centroids of a set; a cluster needs four. At most a third of the distinct rows, or for d > 2 local
-        dimensions one centroid per 1.5 d rows, up to ten.
+        dimensions one centroid per 1.5 d rows (at most ten rows).
     n_nearest : int
         Number of centroids of each set that a row has weights of.
     n_sets : int or "auto"
@@ -438,9 +441,10 @@ def distinct_rows(points: Array) -> tuple[Array, Indices]:
 
 
 def local_dimension(distinct: Array, rng: np.random.Generator) -> float:
-    """Return the mean local dimension of distinct rows (n, d), from the distances of the ten nearest rows.
+    """Return the mean local dimension of distinct rows (n, d).
 
-    The maximum likelihood estimate of Levina and Bickel 2004, averaged as by MacKay and Ghahramani.
+    The maximum likelihood estimate of Levina and Bickel 2004 from the distances of the ten nearest rows, averaged as by
+    MacKay and Ghahramani.
     """
     k = min(NEIGHBORS, len(distinct) - 1)
     if k < 3:

@@ -79,7 +79,7 @@ class _ConstantEvaluation(Evaluation):
 
 @dataclass(frozen=True, eq=False)
 class Concatenated(Basis):
-    """Concatenation of several bases of functions of the same variables, with p = p_1 + p_2 + ... functions.
+    """Several bases of functions of the same variables as one, with p = p_1 + p_2 + ...
 
     Parameters
     ----------

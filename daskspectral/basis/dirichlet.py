@@ -101,7 +101,9 @@ class DirichletBasis(Parameterised, BasisRecipe):
 
 @dataclass(frozen=True, eq=False)
 class DirichletFunctions(Basis):
-    """Functions u_i = w φ_i of a basis φ and a boundary function w, with derivatives up to the second order.
+    """Functions u_i = w φ_i of a basis φ and a boundary function w.
+
+    Derivatives up to the second order are available.
 
     Parameters
     ----------
@@ -192,7 +194,10 @@ class DirichletFunctions(Basis):
 
 
 class _DirichletEvaluation(Evaluation):
-    """One block: features times square-root weights and w, and without w for terms with derivatives of w."""
+    """One block of the functions.
+
+    Features of the basis are multiplied by w; terms with derivatives of w use them without it.
+    """
 
     def __init__(self, basis: DirichletFunctions, block: Block, atoms: Sequence[Atom]):
         self.basis, self.inner, self.boundary = basis, basis.inner, basis.boundary
@@ -257,7 +262,7 @@ class _DirichletEvaluation(Evaluation):
 
 @dataclass(frozen=True)
 class _Sets(Boundary):
-    """Function of the depths of points outside of sets (s,), each the domain of a boundary function."""
+    """Function of the distances (s,) of points from sets, domains of boundary functions."""
 
     sets: tuple[Boundary, ...]
     expects: ClassVar = {"sets": Boundary}
@@ -314,7 +319,7 @@ class _Product(_Sets):
 
 
 class _Guess(_Sets):
-    """Initial guess a / (a + b) for depths a and b outside of two sets: 0 in the first set, 1 in the second."""
+    """Initial guess a / (a + b) for distances a, b from two sets: 0 in one, 1 in the other."""
 
     def values(self, x: Array) -> Array:
         a, b = self._depths(x).T

@@ -165,7 +165,7 @@ class Evaluation:
         return add_up(parts, direction.T, parts[0].dtype)
 
     def partial(self, alpha: tuple[int, ...]) -> Array:
-        """Return partial derivatives (p, c) of order 1 or more; by default the first ones from `along`."""
+        """Return partial derivatives (p, c) of order 1 or more; by default first ones by `along`."""
         return self.along(np.broadcast_to(np.asarray(alpha, dtype=float, like=self.block.x), self.block.x.shape))
 
     def second(self, atom: Atom, block: Block) -> Array:
@@ -224,7 +224,7 @@ class ConcatenatedEvaluation(Evaluation):
 
 
 def evaluated(basis: Basis, block: Block, atoms: Sequence[Atom]) -> Evaluation:
-    """Evaluate a basis on a block: on its device, or on the host if the functions are not portable."""
+    """Evaluate a basis on a block, on its device if the functions are portable."""
     if block.host is None or basis.portable:
         return basis.at(block, atoms)
     return Mapped(basis.at(block.host, atoms), block.workspace.device.put)
@@ -237,7 +237,7 @@ def numbered(fields: Mapping[str, Array]) -> AbstractContextManager[None]:
 
 
 def scalar_feature(evaluations: Mapping[str, Evaluation], atom: Atom, block: Block) -> Array:
-    """Return a scalar atom of all functions, (p, c); the terms of a sum, at any views, are added by row."""
+    """Return a scalar atom of all functions, (p, c); terms of sums are added row by row."""
     if atom.kind == "second":
         return evaluations[atom.view].second(atom, block)
     if atom.kind != "sum":
@@ -247,7 +247,7 @@ def scalar_feature(evaluations: Mapping[str, Evaluation], atom: Atom, block: Blo
 
 
 def add_up(features: Iterable[Array], weights: Iterable[Any], dtype: Any) -> Array:
-    """Return sum_t weight_t feature_t, (p, c), for features (p, c) and weights that are numbers or (c,).
+    """Return sum_t weight_t feature_t, (p, c), for weights that are numbers or (c,).
 
     The result is a new array, except for one feature with weight 1.
     """

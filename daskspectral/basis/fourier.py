@@ -267,7 +267,7 @@ class Waves(Evaluation):
         return self._derivative(sum(alpha), factor.astype(self.block.dtype)[:, None])
 
     def _derivative(self, order: int, factor: Array) -> Array:
-        """Return factor (m, 1) or (m, c) times the waves, their angles advanced by `order` >= 1 quarter turns."""
+        """Return the waves advanced by `order` >= 1 quarter turns, times factor (m, 1) or (m, c)."""
         out = np.zeros_like(self.waves)
         near, far = (self.cosines, self.sines) if order % 2 == 0 else (self.sines, self.cosines)
         # cos' = -sin, sin' = cos
@@ -277,7 +277,10 @@ class Waves(Evaluation):
 
 
 class _FourierGradientSum:
-    """L = [[S S^T, -S C^T], [-C S^T, C C^T]] o (W W^T), from the Gram matrix of [C; S] alone; 0 of constants."""
+    """Dirichlet form from the Gram matrix of [C; S] alone; 0 for constants.
+
+    L = [[S S^T, -S C^T], [-C S^T, C C^T]] o (W W^T).
+    """
 
     def __init__(self, frequencies: Array, constants: int):
         self.frequencies, self.constants = frequencies, constants

@@ -25,7 +25,7 @@ _BUILDING = threading.RLock()  # one thread builds eigenspaces
 
 
 class LevelBasis(Basis):
-    """Functions of a manifold's first levels, the eigenspaces of its Laplacian: all, or those with a symmetry."""
+    """Functions of a manifold's first levels: all eigenfunctions, or those with a symmetry."""
 
     manifold: Manifold
     tolerance: float
@@ -178,7 +178,7 @@ class HarmonicBasis(LevelBasis):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> HarmonicBasis:
-        """Return the basis of a `state`: the same functions on any machine, from their fundamental points."""
+        """Return the basis of a `state`, with the same functions on any machine."""
         manifold, tolerance = state["manifold"], float(state["tolerance"])
         built = {level: manifold.eigenfunctions(level, points) for level, points in enumerate(state["points"])}
         return cls.of_levels(manifold, int(state["count"]), len(built), tolerance=tolerance, built=built)

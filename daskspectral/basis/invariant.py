@@ -146,7 +146,7 @@ class InvariantBasis(LevelBasis):
 
     @cached_property
     def raw_parts(self) -> tuple[Functions, ...]:
-        """Functions that are evaluated; levels of a product or an interval together, for shared factors."""
+        """Functions that are evaluated, with shared factors of products and intervals together."""
         tensors = [f for f in self.functions if isinstance(f, TensorFunctions)]
         if tensors:
             return (TensorFunctions(tuple(term for each in tensors for term in each.terms)),)
@@ -177,9 +177,10 @@ class InvariantBasis(LevelBasis):
         return cls(harmonic, Generated([Isometry(np.eye(harmonic.dimension))], "Trivial()"))
 
     def by_level(self, coefficients: Array) -> tuple[Array, ...]:
-        """Split coefficients (r,) or (r, k) of invariant functions by level, in the harmonics: (m,) or (m, k).
+        """Return coefficients in the harmonics by level, from those of invariant functions.
 
-        For levels whose harmonics were not built, those of the invariant functions are returned.
+        Shapes are (r,) or (r, k), and (m,) or (m, k). For levels whose harmonics were not built, those of the invariant
+        functions are returned.
         """
         parts = [coefficients[part] for part in self.slices]
         return tuple(part if u is None else np.asarray(u @ part) for u, part in zip(self.vectors, parts, strict=True))
@@ -304,7 +305,7 @@ class EquivariantBasis(LevelBasis):
         )
 
     def by_level(self, coefficients: Array) -> tuple[Array, ...]:
-        """Convert coefficients (r,) or (r, 1) of the functions to A (m, k) in the harmonics of each level."""
+        """Return coefficients A (m, k) in the harmonics of each level, from (r,) or (r, 1)."""
         flat = np.ravel(coefficients)
         return tuple(
             np.asarray(u @ flat[part]).reshape(-1, self.components)

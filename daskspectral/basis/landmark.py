@@ -149,10 +149,11 @@ class LandmarkBasis(Basis):
 
     @cached_property
     def center(self) -> Array:
-        """Landmarks' mean, subtracted from points and landmarks; 0 for kernels that depend on the origin.
+        """Landmarks' mean, subtracted from points and landmarks, or 0.
 
-        Stationary kernels are unchanged by this. Dot-product kernels, and sums and products with these, are centered if
-        the origin is far from all landmarks, where their functions would be nearly constant.
+        It is 0 for kernels that depend on the origin. Stationary kernels are unchanged by this. Dot-product kernels,
+        and sums and products with these, are centered if the origin is far from all landmarks, where their functions
+        would be nearly constant.
         """
         kernel = self.kernel
         found: Array = self.landmarks.mean(axis=0)
@@ -181,7 +182,7 @@ class LandmarkBasis(Basis):
         return 0.5 * (self.kernel.proportional or 2.0)
 
     def distance_factors(self, points: Array, dtype: Any) -> tuple[Array, Array]:
-        """Return the factors (p, d + 2) and (d + 2, c) of |x - y|², for points (c, d) minus the center.
+        """Return factors (p, d + 2) and (d + 2, c) of |x - y|², for centered points (c, d).
 
         The last row of the second is |x|², the second to last column of the first |y|².
         """
@@ -197,7 +198,10 @@ class LandmarkBasis(Basis):
 
     @cached_property
     def metric(self) -> LandmarkBasis:
-        """Basis of a kernel in a metric at landmarks y A Aᵀ, up to rotation, whose products are those of gradients."""
+        """Basis at landmarks y A Aᵀ, for the gradients of a kernel in a metric.
+
+        The landmarks are rotated, which leaves their products unchanged.
+        """
         kernel: Any = self.kernel
         return self._of(kernel.inner, self.embedded.landmarks @ np.asarray(kernel.rotated, like=self.landmarks))
 
@@ -257,9 +261,10 @@ class _LandmarkEvaluation(Evaluation):
 
 
 class _ProfileEvaluation(_LandmarkEvaluation):
-    """Kernel that is a function of one number s of two points: q(s) and its slopes t, in panels that fit the cache.
+    """Kernel that is a function q(s) of one number s of two points.
 
-    Slopes t are computed if gradients are needed, except for multiples of q.
+    Values and slopes t are computed in panels that fit the cache. Slopes t are computed if gradients are needed, except
+    for multiples of q.
     """
 
     def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool, slopes: bool):
@@ -310,7 +315,10 @@ class _ProfileEvaluation(_LandmarkEvaluation):
 
 
 class _RadialEvaluation(_ProfileEvaluation):
-    """Radial kernel: q and T = q'(r)/r; with gradients, s is multiplied by T while it is in the cache."""
+    """Radial kernel: q and T = q'(r)/r.
+
+    With gradients, s is multiplied by T while it is in the cache.
+    """
 
     def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool):
         kernel = basis.kernel
@@ -398,7 +406,10 @@ class _EmbeddedEvaluation(_LandmarkEvaluation):
         self.q, self.t, self.s = (getattr(self.there, name, None) for name in ("q", "t", "s"))
 
     def weighted_distances(self) -> Array:
-        """Return s o T for a kernel in a metric M = A Aᵀ, s = |(x - y) M|²; for a Gaussian, times its rate."""
+        """Return s o T for a kernel in a metric M = A Aᵀ, s = |(x - y) M|².
+
+        For a Gaussian, it is multiplied by its rate.
+        """
         basis, there = self.basis.metric, cast(_RadialEvaluation, self.there)
         points = self.points @ np.asarray(self.kernel.rotated, like=self.points) - basis.center
         left, right = basis.distance_factors(points, self.block.dtype)
@@ -485,10 +496,10 @@ class DotGradientSum:
 
 
 def _gradients(basis: LandmarkBasis, a: Array, x: Array) -> Array:
-    """Return ∇f_j(x), (c, m, d), of f_j = Σ_i a_ij k(., y_i) at x (c, d) for coefficients a (p, m), in O(c p m d).
+    """Return ∇f_j(x), (c, m, d), of f_j = Σ_i a_ij k(., y_i) for coefficients a (p, m).
 
-    Radial kernels, T = q'(r)/r (equation (23)): ∇f_j(x) = x Σ_i a_ij T_i(x) - Σ_i T_i(x) a_ij y_i; dot-product kernels
-    (equation (24)): Σ_i q'(x.y_i) a_ij y_i; other kernels by their partial derivatives.
+    The cost is O(c p m d). Radial kernels, T = q'(r)/r (equation (23)): ∇f_j(x) = x Σ_i a_ij T_i(x) - Σ_i T_i(x) a_ij
+    y_i; dot-product kernels (equation (24)): Σ_i q'(x.y_i) a_ij y_i; other kernels by their partial derivatives.
     """
     kernel, x, y = basis.kernel, x - basis.center, basis.centered_landmarks
     if isinstance(kernel, Mahalanobis):

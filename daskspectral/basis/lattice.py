@@ -337,7 +337,10 @@ class FourierLattice(Written, Basis):
         return rows_at_once(self.method or "matmul", self.orders)
 
     def norm(self, gram: Array) -> Array:
-        """Return the identity, with 0 for the constant: fits use the weights of a `SpectralDensityBasis`."""
+        """Return the identity, with 0 for the constant.
+
+        Fits use the weights of a `SpectralDensityBasis`.
+        """
         return np.diag(np.append(0.0, np.ones(self.size - 1)))
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
@@ -360,7 +363,10 @@ def shrunk_orders(orders: Sequence[int], most: int) -> tuple[int, ...]:
 
 
 def _interval(side: Any) -> Interval:
-    """Return both ends as numbers. Raises ValueError unless it is a finite interval of positive width."""
+    """Return both ends as numbers.
+
+    Raises ValueError unless it is a finite interval of positive width.
+    """
     try:
         lower, upper = (float(end) for end in side)
     except (TypeError, ValueError):
@@ -374,7 +380,7 @@ LEAST = 1e-14  # of the largest weight: below it, weights are rounding errors
 
 
 def prior_weights(kernel: Kernel, lattice: FourierLattice) -> Array:
-    """Return S² (p,), the spectral density of a stationary kernel at the lattice's frequencies, with sum 1.
+    """Return the spectral density S² (p,) of a stationary kernel on a lattice, with sum 1.
 
     f = Σ_k a_k φ_k with the squared norm Σ_k a_k² / S_k² has the reproducing kernel k, made periodic, divided by its
     value at 0. Raises TypeError for a kernel that is not a function of x - y.
@@ -418,7 +424,10 @@ def _density(kernel: Kernel, lattice: FourierLattice) -> Array:
 
 
 def _sampled(kernel: Kernel, lattice: FourierLattice) -> Array:
-    """Return the density of any radial kernel, from its values on a grid finer than the lattice's waves."""
+    """Return the density of any radial kernel, from its values on a grid.
+
+    The grid is finer than the lattice's waves.
+    """
     sizes = [4 * order + 1 for order in lattice.orders]
     axes = [period / size * np.fft.fftfreq(size, 1 / size) for period, size in zip(lattice.period, sizes, strict=True)]
     grid = np.stack([g.ravel() for g in np.meshgrid(*axes, indexing="ij")], axis=1)

@@ -185,7 +185,7 @@ Integers = NDArray[np.int64]
 
 @lru_cache(maxsize=16)
 def _table(d: int, degree: int) -> tuple[Integers, tuple[Step, ...], dict[bytes, int]]:
-    """Return the exponents of all monomials (P, d), the products that compute them, and their rows.
+    """Return the exponents of all monomials (P, d), products that compute them, and rows.
 
     A product is (axis, source rows, target rows). Within a degree, monomials are sorted by their first variable. Those
     that start with variable a are x_a times the monomials of the previous degree that start with a or a later variable,
@@ -214,7 +214,10 @@ def _table(d: int, degree: int) -> tuple[Integers, tuple[Step, ...], dict[bytes,
 
 @lru_cache(maxsize=2048)
 def _derivative(d: int, degree: int, alpha: MultiIndex) -> tuple[Integers, Integers, NDArray[np.float64]]:
-    """Return d^alpha x^e = prod_a e_a! / (e_a - alpha_a)! x^(e - alpha) as rows e, rows e - alpha, factors (r,)."""
+    """Return d^alpha x^e as rows e, rows e - alpha, and factors (r,).
+
+    d^alpha x^e = prod_a e_a! / (e_a - alpha_a)! x^(e - alpha).
+    """
     exponents, _, positions = _table(d, degree)
     rows = np.flatnonzero((exponents >= alpha).all(axis=1))
     sources = np.array([positions[e.tobytes()] for e in exponents[rows] - np.array(alpha)], dtype=np.int64)

@@ -53,7 +53,7 @@ ACTIVATIONS: dict[str, Callable[[Array], tuple[Array, Array]]] = {"tanh": _tanh,
 
 @dataclass(frozen=True, eq=False)
 class NeuralBasis(Parameterised, BasisRecipe):
-    """Multilayer perceptron trained by the loss of the operator, then fixed; its forms are summed exactly.
+    """Multilayer perceptron as a basis, trained by the loss of the operator and then fixed.
 
     `SpectralDecomposition(basis=NeuralBasis())` trains the network on rows of the data (extra `neural`: jax and optax),
     then sums the forms of its functions over all rows and solves, as for any other basis: the solution corrects

@@ -36,7 +36,7 @@ MOST_LANDMARKS, FEW_LANDMARKS = 500, 50  # by default
 
 @dataclass(frozen=True, eq=False)
 class Landmarks(OpenKernel, BasisRecipe):
-    """Kernel functions k(., y_i) at landmarks y_i chosen among the rows: the default basis of estimators.
+    """Kernel functions k(., y_i) at landmarks y_i among the rows: the default basis.
 
     A fit builds a `LandmarkBasis`. In a search, `basis__kernel__scale` sets the scale, of a Gaussian if the kernel is
     "auto".
@@ -217,7 +217,7 @@ class Landmarks(OpenKernel, BasisRecipe):
 
 
 def check_periods(periods: Any) -> None:
-    """Raise ValueError or TypeError unless periods map column indices to positive lengths, or are absent."""
+    """Raise ValueError or TypeError unless periods map column indices to positive lengths."""
     if periods is not None:
         check_type("periods", periods, Mapping, "a mapping of column indices to lengths")
         for column, period in periods.items():
@@ -252,6 +252,6 @@ def noise_of(points: Array) -> Array:
 
 
 def length_of(kernel: Kernel) -> float:
-    """Return the scale of a kernel; the largest one of a combination, and 0 if no part has a scale."""
+    """Return the scale of a kernel, the largest one of a combination, or 0 without a scale."""
     scale: Any = kernel.get_params(deep=False).get("scale")
     return max([*map(length_of, kernel.kernels.values()), float(scale) if is_number(scale) else 0.0])

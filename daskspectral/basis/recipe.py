@@ -49,10 +49,13 @@ class Sample(Protocol):
         """True if fewer functions than requested are no reason to warn."""
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
-        """Return the indices of up to `size` rows drawn uniformly, their raw and their prepared points."""
+        """Return indices, raw and prepared points of up to `size` rows drawn uniformly."""
 
     def given(self, points: Any) -> Array:
-        """Return a copy of raw points. Raises ValueError unless they are finite, in the columns of the data."""
+        """Return a copy of raw points.
+
+        Raises ValueError unless they are finite, in the columns of the data.
+        """
 
     def prepared(self, raw: Array, *, directions: bool = False) -> Array:
         """Return the prepared points of raw ones; `directions` are not translated."""
@@ -67,13 +70,13 @@ class Sample(Protocol):
         """Raise an error with the row number unless the operator is defined at these points."""
 
     def boxed(self, recipe: Any, rng: np.random.Generator) -> Basis:
-        """Return a Fourier lattice on the box of the recipe or of the rows, with a method of summation."""
+        """Return a Fourier lattice on the box of the recipe or of the rows."""
 
     def trained(self, recipe: Any, rng: np.random.Generator) -> Basis:
         """Return the trained functions of a network. Raises ValueError if the fit trains none."""
 
     def centered(self, basis: Basis) -> Basis:
-        """Return a basis of the same span at the prepared points, for a basis at points that are not centered."""
+        """Return a basis of the same span at centered points."""
 
 
 class BasisRecipe(Registered, ABC):
@@ -108,7 +111,7 @@ class BasisRecipe(Registered, ABC):
         """Return a basis with the smoothness and symmetries of the one to be built."""
 
     def resolved(self, sample: Sample, rng: np.random.Generator) -> BasisRecipe:
-        """Return the recipe with all data-dependent settings filled in, which builds the same basis again."""
+        """Return the recipe with all data-dependent settings, which builds the same basis again."""
         return self
 
     @abstractmethod
@@ -171,6 +174,9 @@ class OpenKernel(Written, Parameterised):
         return super().set_params(**params)
 
     def _name_kernel(self) -> None:
-        """Replace the name of a kernel by the kernel. Raises TypeError or ValueError for anything else."""
+        """Replace the name of a kernel by the kernel.
+
+        Raises TypeError or ValueError for anything else.
+        """
         if not is_word(self.kernel, "auto"):
             object.__setattr__(self, "kernel", named(self.kernel))

@@ -22,7 +22,7 @@ HALVINGS = 2  # shorter steps before the power step
 
 @dataclass(frozen=True, eq=False)
 class Iterate:
-    """Result of one pass at a point: the objective, its gradient, and the next point of the power method.
+    """Result of one pass at a point: objective, gradient, and next point of the power method.
 
     `residual` is the gradient's norm relative to the point's, in units in which the power step is half the gradient;
     `moment` (r, r) is Eᵀ E at the point.
@@ -73,9 +73,9 @@ def accelerated(
     warm_up: int = 2,
     stop: Callable[[Iterate], bool] | None = None,
 ) -> tuple[Iterate, list[float]]:
-    """Maximize by limited-memory BFGS, safeguarded by the power step; the objective never decreases.
+    """Maximize by limited-memory BFGS, safeguarded by power steps.
 
-    Returns the last iterate, and the objective after each pass.
+    The objective never decreases. Returns the last iterate, and the objective after each pass.
 
     A step is accepted if the objective increases enough, or, if increases are below rounding, if the slope along it
     decreases (approximate Wolfe conditions, Hager and Zhang 2005), so that the result is as exact as the passes. After

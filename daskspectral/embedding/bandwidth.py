@@ -44,7 +44,7 @@ def check_bandwidth(value: Any) -> None:
 
 
 def chosen_bandwidth(source: Source, bandwidth: str | float, random_state: Any) -> float:
-    """Return the bandwidth as a number, by the table of this module; numbers are returned unchanged.
+    """Return the bandwidth as a number, by the table of this module.
 
     The sample depends on `random_state` and the rows only, not on chunks. Raises InvalidRowError for an invalid row
     (on_invalid="raise"), and ValueError if no row is valid or all sampled rows are equal.
@@ -62,9 +62,9 @@ def chosen_bandwidth(source: Source, bandwidth: str | float, random_state: Any) 
 
 
 def neighbor_bandwidth(source: Source, n_components: int, random_state: Any) -> float:
-    """Return the "auto" bandwidth of `DiffusionMap`: a neighbor distance of 2000 rows, increased for outliers.
+    """Return the "auto" bandwidth of `DiffusionMap`, a neighbor distance of 2000 rows.
 
-    Raises as `chosen_bandwidth`.
+    It is increased while outliers dominate. Raises as `chosen_bandwidth`.
     """
     points, unit = _sample(source, 2 * SAMPLE, np.random.default_rng(random_state))
     found = unit * neighbor_scale((points - points[0]) / unit, n_components)

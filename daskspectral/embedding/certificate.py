@@ -44,7 +44,7 @@ class Certificate(Registered):
 def certificate(
     least: float, d_sum: float, objective: float, tolerance: float, direction: Array, products: int = 0
 ) -> Certificate:
-    """Return the certificate of a least eigenvalue, with a direction of ascent unless it is optimal."""
+    """Return the certificate of a least eigenvalue, with an ascent direction unless optimal."""
     gap = max(0.0, -least) * d_sum
     optimal = bool(gap <= tolerance * abs(objective))
     return Certificate(float(least), float(gap), optimal, products, direction=None if optimal else direction)

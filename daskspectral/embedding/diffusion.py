@@ -57,7 +57,7 @@ EXACT_ROWS = 2000  # most rows for all pairs
 
 
 class DiffusionMap(Transformer):
-    """Diffusion map (Coifman and Lafon 2006), as compared with the SDP embedding by Fanuel et al. (2022).
+    """Diffusion map (Coifman and Lafon 2006), in the variant of Fanuel et al. (2022).
 
     K_ij = exp(-|x_i - x_j|² / bandwidth²) is divided by powers of its degrees q = K 1,
 
@@ -251,7 +251,9 @@ class DiffusionMap(Transformer):
         return self.transform(X, **options)
 
     def transform(self, X: Any, **options: Any) -> Any:
-        """Return the coordinates at the rows of X by Nystrom's formula; `embedding_` at rows of the fit.
+        """Return the coordinates at the rows of X by Nystrom's formula.
+
+        At rows of the fit, they are `embedding_`.
 
         Parameters
         ----------

@@ -43,7 +43,7 @@ _BLOCK_ENTRIES = 1 << 21
 
 
 def point_blocks(x: Array, count: int) -> Iterator[tuple[slice, Array, NDArray[np.bool_]]]:
-    """Yield blocks of points (c, d), whose size depends only on the number of points of their kernels.
+    """Yield blocks of points (c, d), with sizes that depend only on the number of points of kernels.
 
     Each is the bounds of the block, the points with 0 for those that are not finite, and the mask of finite ones.
     """
@@ -56,12 +56,12 @@ def point_blocks(x: Array, count: int) -> Iterator[tuple[slice, Array, NDArray[n
 
 @dataclass(frozen=True, eq=False)
 class DiffusionFunctions(Registered):
-    """Coordinates x -> λ^t ψ(x) of a diffusion map, by Nystrom's formula; exact at points of the fit.
+    """Coordinates x -> λ^t ψ(x) of a diffusion map, by Nystrom's formula.
 
-    The features g (c, q) of a block are Wᵀ k(Y, x) with `whitening` W (p, q), k(Y, x) without it, and landmarks Y =
-    `points` (p, d). From them q(x) = g.first, m(x) = g.second / q(x)^alpha, and the coordinates g weights / (q(x)^alpha
-    √(m(x))), (c, k). With `mass` = sum m these are divided by √(m(x) / mass) once more, which makes them eigenfunctions
-    of the Markov operator.
+    They are exact at points of the fit. The features g (c, q) of a block are Wᵀ k(Y, x) with `whitening` W (p, q), k(Y,
+    x) without it, and landmarks Y = `points` (p, d). From them q(x) = g.first, m(x) = g.second / q(x)^alpha, and the
+    coordinates g weights / (q(x)^alpha √(m(x))), (c, k). With `mass` = sum m these are divided by √(m(x) / mass) once
+    more, which makes them eigenfunctions of the Markov operator.
     """
 
     expects: ClassVar = {"kernel": Kernel}
@@ -85,7 +85,10 @@ class DiffusionFunctions(Registered):
         return np.asarray(values if self.whitening is None else values @ self.whitening)
 
     def __call__(self, x: Array) -> Array:
-        """Return the coordinates (c, k) at x (c, d); NaN if a degree is below rounding or x is not finite."""
+        """Return the coordinates (c, k) at x (c, d).
+
+        They are NaN if a degree is below rounding errors or x is not finite.
+        """
         result = np.empty((len(x), self.width))
         for rows, block, finite in point_blocks(x, len(self.points)):
             g = self.features(block)
@@ -104,7 +107,10 @@ class DiffusionFunctions(Registered):
 
 
 def landmark_features(kernel: Kernel, landmarks: Array, alpha: float = 0.0) -> DiffusionFunctions:
-    """Return the features psi of landmarks (p, d) before any pass, with zero sums (q,) and no coordinates."""
+    """Return the features psi of landmarks (p, d) before any pass.
+
+    The sums are zeros (q,), and there are no coordinates.
+    """
     whitening = whiten(kernel.values(landmarks, landmarks), CUT).matrix
     zeros = np.zeros(whitening.shape[1])
     return DiffusionFunctions(kernel, landmarks, whitening, zeros, zeros, np.zeros((len(zeros), 0)), alpha)
@@ -171,7 +177,7 @@ def _projected(matrix: Array, sigma: Array) -> Array:
 
 
 def _leading(values: Array, vectors: Array, count: int) -> tuple[Array, Array]:
-    """Return the `count` largest values and their vectors, descending, without values below rounding."""
+    """Return the `count` largest values above rounding errors, and their vectors, descending."""
     kept = np.argsort(-values, kind="stable")[: min(count, np.count_nonzero(values > LEAST_EIGENVALUE))]
     return values[kept], vectors[:, kept]
 
@@ -222,16 +228,17 @@ def rows_of_coordinates(coordinates: Array) -> Array:
 
 
 def rest_on_few(shares: Array, n: int) -> NDArray[np.bool_]:
-    """Return the mask of coordinates that rest on fewer than 1 % of n rows, or on fewer than three."""
+    """Return the mask of coordinates that rest on fewer than 1 % of n rows, or fewer than three."""
     return np.asarray(shares < max(FEW, min(_ROWS / n, 0.1)))
 
 
 def neighbor_scale(points: Array, count: int) -> float:
-    """Return the median distance of points to their 10th neighbor, doubled while outliers dominate.
+    """Return the median distance of points to their 10th neighbor, robust to outliers.
 
-    Outliers dominate if one of the `count` coordinates rests on few of the points. If no bandwidth up to four times the
-    median distance is large enough, the scale is that of neighbors. Copies of a point count once; for fewer than 50
-    points a fifth of their number replaces ten. Raises ValueError if all points are equal.
+    It is doubled while outliers dominate. Outliers dominate if one of the `count` coordinates rests on few of the
+    points. If no bandwidth up to four times the median distance is large enough, the scale is that of neighbors. Copies
+    of a point count once; for fewer than 50 points a fifth of their number replaces ten. Raises ValueError if all
+    points are equal.
     """
     distinct = np.unique(points, axis=0)
     if len(distinct) < 2:

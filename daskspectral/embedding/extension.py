@@ -30,13 +30,14 @@ BLOCK_THERE = 1 << 27  # the same on an accelerator
 @final
 @dataclass(frozen=True, eq=False)
 class Extension(Registered, RowFunction):
-    """Embedding of any point x, Xi(x) = sqrt(d(x)) u(x) / |u(x)|, u(x) = coefficients^T k(Y, x) (r,).
+    """Embedding of any point by the normalized Nystrom extension.
 
-    d(x) is the bound by the `masses`, at most the largest at a row of the fit; d(x) = 1 if the fit had given bounds.
-    `points` Y are all n points of the fit, or p landmarks. Landmarks represent all rows of the fit if they cover x,
-    |psi(x)|^2 = |whitening^T k(Y, x)|^2 >= 0.5; otherwise the nearest of the `drawn` rows (s, d) of the fit is used.
-    Raw rows (c, n_features) are mapped to (c, columns). Each of the `stages`, numbers of columns with sum r, is
-    normalized by its length |u(x)|; `kept` of the columns are returned.
+    Xi(x) = sqrt(d(x)) u(x) / |u(x)|, u(x) = coefficients^T k(Y, x) (r,). d(x) is the bound by the `masses`, at most the
+    largest at a row of the fit; d(x) = 1 if the fit had given bounds. `points` Y are all n points of the fit, or p
+    landmarks. Landmarks represent all rows of the fit if they cover x, |psi(x)|^2 = |whitening^T k(Y, x)|^2 >= 0.5;
+    otherwise the nearest of the `drawn` rows (s, d) of the fit is used. Raw rows (c, n_features) are mapped to (c,
+    columns). Each of the `stages`, numbers of columns with sum r, is normalized by its length |u(x)|; `kept` of the
+    columns are returned.
 
     If the mass is below 1e-3, or landmarks do not cover x, no row is within reach: x is mapped to the direction of its
     nearest row, unless `extrapolate` selects NaN or an error.
@@ -123,10 +124,10 @@ class Extension(Registered, RowFunction):
 @final
 @dataclass(frozen=True, eq=False)
 class Coordinates(RowFunction):
-    """Coordinates of rows, (c, width) float64, by a function of points (c, d) with a `kernel` at `points` (p, d).
+    """Coordinates (c, width) of rows, by a function of points (c, d).
 
-    Rows at which all kernel values are below 1e-6 of those of equal points, or the function is NaN, are mapped to the
-    coordinates of the nearest of the points.
+    The function has a `kernel` at `points` (p, d). Rows at which all kernel values are below 1e-6 of those of equal
+    points, or the function is NaN, are mapped to the coordinates of the nearest of the points.
     """
 
     function: Callable[[Array], Array]

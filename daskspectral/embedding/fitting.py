@@ -195,7 +195,7 @@ class Embedding:
         return self._solved(covered, None if less.missed else self._solved(less, None))
 
     def _doubled(self, most: int) -> Embedded | None:
-        """Return the low-rank embedding with `accuracy`, or the last one of up to `most` landmarks that cover."""
+        """Return the low-rank embedding with `accuracy`, or the largest one that covers the rows."""
         p, n = min(FIRST, most), self.source.n
         last: Embedded | None = None
         while True:
@@ -216,7 +216,10 @@ class Embedding:
             p = min(2 * p, most)
 
     def _covered(self, basis: LandmarkBasis, most: int) -> Covered:
-        """Return the landmarks with their frame; rows that they do not cover are added, up to `most` in all."""
+        """Return the landmarks with their frame, and with rows that they do not cover.
+
+        There are up to `most` in all.
+        """
         run, kernel = self.passes.run, self.kernel
         plan = plan_embedding(self.source, basis.size, run.device)
         self.passes.run = Run(self.source, plan, None, "embed", run.device)
@@ -232,7 +235,7 @@ class Embedding:
             basis = LandmarkBasis(kernel, np.concatenate([basis.landmarks, found.cover["missed"]]))
 
     def _check(self, found: Covered) -> None:
-        """Raise UncoveredError for rows that are not covered, ValueError for a useless bandwidth or wrong bounds."""
+        """Raise UncoveredError for uncovered rows, ValueError for an unsuitable bandwidth or bounds."""
         n, cover, landmarks = self.source.n, found.cover, found.basis.landmarks
         if found.missed:
             raise UncoveredError(
@@ -293,13 +296,13 @@ class Embedding:
         return Embedded(extension, stages, "lowrank", None, covered.coverage, error, probe)
 
     def _drawn(self, size: int, number: int) -> tuple[Array, Array | None]:
-        """Return prepared rows drawn from the data, (s, d), and their bounds on the diagonal (s,) if given."""
+        """Return prepared rows (s, d) drawn from the data, and given bounds on the diagonal (s,)."""
         fields = draw_fields(self.source, size, np.random.default_rng([self.seed, number]))[1]
         return self.source.preparation(fields["x"]), fields.get("diagonal")
 
 
 def positive(columns: Array) -> Array:
-    """Return signs (r,) that make each column's entry of largest magnitude positive, the first one of ties.
+    """Return signs (r,) that make the entry of largest magnitude of each column positive.
 
     Rows of NaN are ignored.
     """

@@ -40,9 +40,10 @@ _GAIN = 0.9  # share of the best merit so far, below which a step is a gain
 
 @dataclass(frozen=True, eq=False)
 class KernelizedProblem:
-    """Problem (1.9) in the range of K: `roots` (q,) of its eigenvalues, descending, `vectors` (m, q); `u`, `d` (m,); λ.
+    """Problem (1.9) in the range of K.
 
-    Rows are the m distinct points, times the square roots of their multiplicities `counts` (m,); d times the counts.
+    `roots` (q,) of its eigenvalues, descending, `vectors` (m, q); `u`, `d` (m,); λ. Rows are the m distinct points,
+    times the square roots of their multiplicities `counts` (m,); d times the counts.
     """
 
     vectors: Array
@@ -56,9 +57,10 @@ class KernelizedProblem:
     def of(
         cls, gram: Array, u: Array, d: Array, regularization: float, counts: Array | None = None
     ) -> KernelizedProblem:
-        """Return the problem for K = `gram` (m, m), `u` and `d` (m,) at distinct points, with multiplicities `counts`.
+        """Return the problem for the matrix `gram`, `u` and `d` at distinct points.
 
-        Raises ValueError if K is not positive semi-definite.
+        K = `gram` (m, m), `u` and `d` (m,); `counts` are multiplicities. Raises ValueError if K is not positive
+        semi-definite.
         """
         counts = np.ones(len(d)) if counts is None else np.asarray(counts, dtype=float)
         weights = np.sqrt(counts)
@@ -207,7 +209,7 @@ def _by_interior_point(problem: KernelizedProblem, tolerance: float, max_passes:
 
 
 def _damped_solver(matrix: Array) -> Callable[[Array], Array]:
-    """Return a function that solves for right sides (n,), by the Cholesky factor of a psd matrix (n, n).
+    """Return a function that solves for right sides (n,), for a psd matrix (n, n).
 
     The matrix is scaled to unit diagonal, and a small multiple of the identity is added: nearly dependent constraints
     leave directions in which the right side is rounding error, which are damped.
@@ -253,11 +255,11 @@ def least_eigenvalue(problem: KernelizedProblem, y: Array) -> float:
 
 @dataclass(eq=False)
 class LearnedKernel(Kernel):
-    """Mercer kernel b(x, y) = e(x).e(y) of a solution, with e(x) = Fᵀ Φ(x) and Φ(x) = S^-1/2 Vᵀ k(X, x).
+    """Mercer kernel b(x, y) = e(x).e(y) of a solution.
 
-    This is k_xᵀ K^+ B' K^+ k_y; `points` X (m, d), distinct, `whitening` V S^-1/2 (m, q), `factor` F (q, r). Called
-    with points (a, d) and (b, d) it returns the Gram matrix (a, b), with two single points a number. It is as smooth as
-    k.
+    e(x) = Fᵀ Φ(x) and Φ(x) = S^-1/2 Vᵀ k(X, x). This is k_xᵀ K^+ B' K^+ k_y; `points` X (m, d), distinct, `whitening` V
+    S^-1/2 (m, q), `factor` F (q, r). Called with points (a, d) and (b, d) it returns the Gram matrix (a, b), with two
+    single points a number. It is as smooth as k.
     """
 
     expects: ClassVar = {"kernel": Kernel}
@@ -362,7 +364,7 @@ class Cone:
 
 
 def ascend(cost: Array, d: Array, start: Array, *, residual: float, max_passes: int) -> tuple[Array, Array, int]:
-    """Return E (n, r), y (n,) and the number of steps, starting from directions `start` (n, r) of the rows.
+    """Return E (n, r), y (n,) and the number of steps, from initial directions (n, r) of rows.
 
     The iteration ends if |Z E| is at most `residual` |C E|, at rounding errors of the objective, or after `max_passes`;
     of the last steps the one of least residual is returned.

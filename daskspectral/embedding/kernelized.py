@@ -284,14 +284,17 @@ class KernelEmbedding(Transformer):
 
 
 def _distinct(points: Array) -> tuple[Array, NDArray[np.intp], NDArray[np.intp], Array]:
-    """Return the distinct points (m, d) in order, first rows (m,), indices of all rows (n,), and counts (m,)."""
+    """Return the distinct points, their first rows, the point of each row, and counts.
+
+    Shapes are (m, d), (m,), (n,) and (m,).
+    """
     _, first, group, counts = np.unique(points, axis=0, return_index=True, return_inverse=True, return_counts=True)
     order = np.argsort(first)
     return points[first[order]], first[order], np.argsort(order)[group.reshape(-1)], counts[order].astype(float)
 
 
 def check_gram(kernel: Kernel, gram: Array) -> None:
-    """Raise ValueError if the kernel matrix of distinct points (n, n) is not finite, or diagonal up to rounding."""
+    """Raise ValueError if the kernel matrix of distinct points is not finite, or diagonal."""
     if not np.isfinite(gram).all():
         raise ValueError(f"the kernel {kernel} is not finite at some points. Change its scale, or scale the columns.")
     roots = np.sqrt(np.diag(gram))
@@ -302,7 +305,7 @@ def check_gram(kernel: Kernel, gram: Array) -> None:
 
 
 def _at(given: Values, points: Array, name: str, default: Callable[[], Array]) -> Array:
-    """Return a function at the points, (n,), from an array, a number, or a callable of points (n, d)."""
+    """Return the values (n,) of a function, given as an array, a number or a callable."""
     if given is None:
         return default()
     values = np.asarray(in_memory(given(points) if callable(given) else given, name))

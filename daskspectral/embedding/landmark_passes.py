@@ -36,7 +36,7 @@ PROBE_ROWS = 1024  # of a block of kernel values
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Kernel values k(Y, x) between p landmarks Y and rows x, in blocks (p, c), as arrays of the `device`."""
+    """Kernel values k(Y, x) between p landmarks Y and rows x, by blocks (p, c) on a device."""
 
     basis: LandmarkBasis
     device: str = "cpu"
@@ -107,7 +107,7 @@ class First:
 
 
 def kernel_total(k: Array, v: Array, d: Array | None) -> dict[str, Any]:
-    """Return the sum of the kernel values of all rows x_i at the landmarks Y, sum_i k(Y, x_i) (p,)."""
+    """Return the kernel values at the landmarks summed over rows, sum_i k(Y, x_i) (p,)."""
     return {"total": k.sum(axis=1)}
 
 
@@ -130,7 +130,7 @@ def block_sums(
 
 @dataclass(eq=False)
 class Passes:
-    """Successive passes over the same rows; passes whose sums are in a checkpoint are not repeated."""
+    """Passes over the same rows; those with sums in a checkpoint are not repeated."""
 
     run: Run
     checkpoint: Checkpoint | None = None
@@ -162,7 +162,10 @@ def _digest(task: partial[dict[str, Any]], state: Any) -> Array:
 
 
 def plan_embedding(source: Source, p: int, device: str = "cpu") -> Plan:
-    """Return the plan of one pass of an embedding with p landmarks. Raises MemoryError if it would not fit."""
+    """Return the plan of one pass with p landmarks.
+
+    Raises MemoryError if it would not fit.
+    """
     plan, threads = plan_rows(source, flops_of(source, p), device=device), local_threads()
     live = 1 + plan.live(1 + math.ceil(threads / plan.epoch))
     rows = DENSE_ROWS if device == "cpu" else ACCELERATOR_ROWS

@@ -33,7 +33,7 @@ def points_in_memory(source: Source) -> tuple[Array, Array | None]:
 
 
 def check_reach(bandwidth: float, points: Array) -> None:
-    """Raise ValueError if some points (n, d) are so far away that distances between others lose digits."""
+    """Raise ValueError if some points are so far away that other distances lose digits."""
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.sum((points - np.median(points, axis=0)) ** 2, axis=1)
     farthest = int(np.argmax(squares))
@@ -53,7 +53,10 @@ def check_reach(bandwidth: float, points: Array) -> None:
 
 
 def check_joined(bandwidth: float, points: Array, masses: Array) -> None:
-    """Raise ValueError if the kernel, with these row sums (n,), is 0 between all distinct points (n, d)."""
+    """Raise ValueError if the kernel is 0 between all distinct points.
+
+    `masses` are its row sums (n,).
+    """
     if np.abs(masses - np.round(masses)).max() < 1e-8:
         _, group, counts = np.unique(points, axis=0, return_inverse=True, return_counts=True)
         copies = counts[group.reshape(-1)]
@@ -64,7 +67,7 @@ def check_joined(bandwidth: float, points: Array, masses: Array) -> None:
 
 
 def check_masses(bandwidth: float, masses: Array, total: float | None = None) -> None:
-    """Raise ValueError if the kernel matrix of some points is the identity, or of rank one, up to rounding.
+    """Raise ValueError if the kernel matrix is the identity or of rank one, up to rounding.
 
     Degrees are its row sums, or the smallest and the largest of them with the `total` of all.
     """

@@ -30,9 +30,10 @@ PSEUDO = 1e-10  # eigenvalues of E^T Abar E below this share of the largest are 
 
 @dataclass(frozen=True, eq=False)
 class Deflated:
-    """Matrix Abar = D K D - v vᵀ with D = diag(m)^(-1/2), v = √(m / sum m): equation (1.2), with v of unit norm.
+    """Matrix Abar = D K D - v vᵀ of equation (1.2).
 
-    `product` computes K @ h for h (n, c); `m` = K 1 (n,). Each of the pairs `removed`, L and C (n, s), subtracts C Cᵀ.
+    D = diag(m)^(-1/2), v = √(m / sum m), of unit norm. `product` computes K @ h for h (n, c); `m` = K 1 (n,). Each of
+    the pairs `removed`, L and C (n, s), subtracts C Cᵀ.
     """
 
     product: Any
@@ -54,7 +55,10 @@ class Deflated:
         return replace(self, removed=(*self.removed, (e @ turn, pulled @ turn)))
 
     def weights(self, h: Array) -> Array:
-        """Return kernel weights w (n, c): Abar h at x_i is k(x_i, X) w / sqrt(m_i), here and at new points."""
+        """Return kernel weights w (n, c) of Abar h.
+
+        Abar h at x_i is k(x_i, X) w / sqrt(m_i), here and at new points.
+        """
         for lifted, c in reversed(self.removed):
             h = h - lifted @ (c.T @ h)
         v = np.sqrt(self.m / self.m.sum())[:, None]
@@ -75,10 +79,11 @@ class Deflated:
 
 @dataclass(frozen=True, eq=False)
 class ExactProblem(AscentProblem):
-    """Coordinates G (n, r), whose rows matter by their direction alone: E = √(d) h, h_i = g_i / |g_i| (C.1).
+    """Problem in coordinates G (n, r), whose rows matter by their direction alone.
 
-    The power step assigns row i the squared length |(A h)_i| - 0.9 A_ii, A = diag(d)^(1/2) Abar diag(d)^(1/2): without
-    the diagonal of A, which does not change the direction of a row, the Hessian is near I for any bandwidth.
+    E = √(d) h, h_i = g_i / |g_i| (C.1). The power step assigns row i the squared length |(A h)_i| - 0.9 A_ii, A =
+    diag(d)^(1/2) Abar diag(d)^(1/2): without the diagonal of A, which does not change the direction of a row, the
+    Hessian is near I for any bandwidth.
     """
 
     matrix: Any  # Abar, with a product @ and its diagonal()
@@ -140,7 +145,7 @@ NOTHING = 1e-6  # singular values of a state below this share of the largest are
 
 @dataclass(frozen=True, eq=False)
 class Degrees(Registered):
-    """Degrees m(x) = weights.k(Y, x), their `total` over the rows of the fit, and the bounds d that follow.
+    """Degrees m(x) = weights.k(Y, x), their `total` over rows, and bounds d(x).
 
     d(x) = 1 / m(x) - m(x) / total is the diagonal of Abar: equation (1.4). `longest` is the largest one of a row of the
     fit; None if unknown, or if bounds are given.
@@ -241,7 +246,10 @@ class GradientTask:
 
 @dataclass(frozen=True, eq=False)
 class CertificateTask:
-    """Sums sum_i k_i k_i^T / (m_i y_i) (p, p), sum d_i y_i, sum d_i, and the largest y_i = |u_i| / sqrt(d_i)."""
+    """Sums over rows for the certificate.
+
+    sum_i k_i k_i^T / (m_i y_i) (p, p), sum d_i y_i, sum d_i, and the largest y_i = |u_i| / sqrt(d_i).
+    """
 
     masses: Degrees
 
@@ -260,12 +268,13 @@ class CertificateTask:
 
 @dataclass(frozen=True, eq=False)
 class LowRankProblem(AscentProblem):
-    """Coordinates Z (q, r): the concave-convex form 2 Σ_i √(d_i) |F_iᵀ Z| - |P Z|² of the objective.
+    """Problem in coordinates Z (q, r) at landmarks, in concave-convex form.
 
-    Its maximum over Z is Tr(Abar B) at h_i = F_iᵀ Z / |F_iᵀ Z|, its gradient at Z is 2 (Z' - Z) with the power step Z'
-    = Σ_i √(d_i) F_i h_iᵀ, and the Hessian is 2 (S - I) with S between 0 and I at the optimum. The h_i do not depend on
-    the scale of Z: each point is scaled so that the objective is largest, where it equals |P Z|² and is at most Tr(Abar
-    B). `pull` and `prove` return the sums of `GradientTask` and `CertificateTask` over all rows, for V (p, r).
+    The objective is 2 Σ_i √(d_i) |F_iᵀ Z| - |P Z|². Its maximum over Z is Tr(Abar B) at h_i = F_iᵀ Z / |F_iᵀ Z|, its
+    gradient at Z is 2 (Z' - Z) with the power step Z' = Σ_i √(d_i) F_i h_iᵀ, and the Hessian is 2 (S - I) with S
+    between 0 and I at the optimum. The h_i do not depend on the scale of Z: each point is scaled so that the objective
+    is largest, where it equals |P Z|² and is at most Tr(Abar B). `pull` and `prove` return the sums of `GradientTask`
+    and `CertificateTask` over all rows, for V (p, r).
     """
 
     frame: Frame
@@ -282,9 +291,10 @@ class LowRankProblem(AscentProblem):
         return Iterate(z, objective, 2 * step, following, residual, np.asarray(sums["moment"]))
 
     def certify(self, point: Array, tolerance: float) -> Certificate:
-        """Return the certificate: diag(y) - F Fᵀ is psd if no eigenvalue of Σ_i F_i F_iᵀ / y_i exceeds 1.
+        """Return the certificate at a point.
 
-        The matrix is (q, q). y belongs to the point at the scale at which the objective is largest, and equals d.y.
+        diag(y) - F Fᵀ is psd if no eigenvalue of Σ_i F_i F_iᵀ / y_i exceeds 1. The matrix is (q, q). y belongs to the
+        point at the scale at which the objective is largest, and equals d.y.
         """
         sums, norm = self.prove(self.frame.coefficients(point)), np.sum(self.frame.projected(point) ** 2)
         scale = float(sums["objective"] / norm)

@@ -32,7 +32,7 @@ NOTHING = 1e-12  # eigenvalues of B below this share of the largest are rounding
 
 @dataclass(frozen=True, eq=False)
 class SDPSolution:
-    """Coordinates with the columns of E in descending order of B's eigenvalues, and the history of the ascent.
+    """Coordinates, columns of E by descending eigenvalue of B, and history of the ascent.
 
     They solve the `problem`, one for each stage.
     """
@@ -80,7 +80,7 @@ def solve_accelerated(problem: AscentProblem, start: Array, *, tolerance: float,
 
 
 def solve_power(problem: AscentProblem, start: Array, *, tolerance: float, max_passes: int) -> SDPSolution:
-    """Maximize by the projected power method at the rank of the start, until its certificate holds."""
+    """Maximize by the projected power method with fixed rank, until its certificate holds."""
     objectives: list[float] = []
     point = start
     for stage in (*STAGES, 1e-10, 1e-12):

@@ -143,7 +143,10 @@ class Estimator(Evaluator, BaseEstimator):
 
     @final
     def state(self) -> dict[str, Any]:
-        """Return the parameters and the fitted attributes. Raises sklearn's NotFittedError before `fit`."""
+        """Return the parameters and the fitted attributes.
+
+        Raises sklearn's NotFittedError before `fit`.
+        """
         check_is_fitted(self)
         found = {name: getattr(self, name) for name in (*self.fitted_attributes, *KEPT) if hasattr(self, name)}
         if NAMES in vars(self):
@@ -189,7 +192,7 @@ class Estimator(Evaluator, BaseEstimator):
         return found
 
     def get_metadata_routing(self) -> Any:
-        """Return the arguments that meta-estimators pass to methods, by scikit-learn's metadata routing."""
+        """Return the arguments that meta-estimators pass to methods (metadata routing)."""
         return super().get_metadata_routing()
 
     def set_params(self, **params: Any) -> Self:
@@ -290,7 +293,7 @@ def _as_saved(params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class MeasuredEstimator(Estimator):
-    """Estimator that is solved from moments, which are summed in one pass and updated with appended rows."""
+    """Estimator that is solved from moments, summed in one pass and updated with more rows."""
 
     dtype: str = "float64"
     device: str = "cpu"

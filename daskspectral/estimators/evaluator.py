@@ -131,10 +131,10 @@ class Evaluator(Registered, ABC):
         short: bool = False,
         **unknown: Any,
     ) -> Any:
-        """Evaluate a function at the rows of X, in X's container, with the options of `transform` and `predict`.
+        """Evaluate a function at the rows of X, with the options of `transform` and `predict`.
 
-        The `output` is by default named `name` or `values_name`, with `coordinates` (columns,) along the dimension of
-        its functions (`numbering`). Rows of test functions may have other columns.
+        The result is in X's container. The `output` is by default named `name` or `values_name`, with `coordinates`
+        (columns,) along the dimension of its functions (`numbering`). Rows of test functions may have other columns.
         """
         if self._takes_trajectories and are_trajectories(Rows.of(X).data):
             options = {"coordinates": coordinates, "name": name, "output": output, "role": role, **unknown}
@@ -194,7 +194,7 @@ class Evaluator(Registered, ABC):
         return False
 
     def _of_each(self, function: RowFunction, X: Any, out: Path | None, **options: Any) -> list[Any]:
-        """Evaluate a function at the rows of each of several trajectories. Raises ValueError for `out`."""
+        """Evaluate a function at the rows of each of several trajectories."""
         if out is not None:
             raise ValueError(f"out= requires one array, got {len(Rows.of(X).data)} trajectories. Write each one.")
         found = []

@@ -41,7 +41,7 @@ def _names_of(data: Any) -> ColumnNames | None:
 
 
 def _by_columns(value: Any, what: str, names: ColumnNames) -> Any:
-    """Return an array with the columns of X ordered as in X, if it has their names, else unchanged."""
+    """Return an array with its columns ordered as in X, if it has their names."""
     if isinstance(value, loaded("xarray.DataArray", "xarray.Dataset")):
         flat = value.ndim == 2 if is_data_array(value) else True
         stacked = stack_rows(value, what) if flat else None
@@ -69,7 +69,7 @@ def _own_names(data: Any) -> ColumnNames | None:
 
 @contextmanager
 def labeled_as(estimator: Any, labels: Mapping[str, Any]) -> Iterator[None]:
-    """Set these layouts and names of columns of an estimator during a fit, and afterwards if it succeeds."""
+    """Set layouts and names of columns during a fit, and afterwards if it succeeds."""
     own = vars(estimator)
     before = {name: own.pop(name) for name in (*LABELS, NAMES) if name in own}
     own |= labels
@@ -106,7 +106,10 @@ def wanted_columns(rows: Rows, model: Any = None) -> tuple[Rows, dict[Role, Want
 
 
 def _of_fit(columns: Any, fitted: Wanted) -> Wanted:
-    """Return the columns of these names. Raises ValueError unless they are those of the fit, if it had names."""
+    """Return the columns of these names.
+
+    Raises ValueError unless they are those of the fit, if it had names.
+    """
     if fitted.names is None:
         return Wanted.by_user(columns)
     labels = (fitted.names if fitted.used is None else fitted.names.taken(fitted.used)).labels
@@ -116,7 +119,7 @@ def _of_fit(columns: Any, fitted: Wanted) -> Wanted:
 
 
 def paired_views(first: Rows, arguments: dict[str, Any], wanted: dict[Role, Wanted]) -> Rows:
-    """Return pairs of views of each row; the second view is y, which is removed from the arguments.
+    """Return pairs of views of each row; the second is y, removed from the arguments.
 
     If y names columns, these are selected; its latitude is stored separately. Raises ValueError for other options of y
     that differ from those of X, by which both are read.
@@ -156,14 +159,17 @@ def aligned(model: Any, part: Any, what: str, wanted: Wanted) -> Any:
 
 
 def names_of(columns: ColumnNames | None, layout: Layout | None) -> Sequence[str]:
-    """Return the names of columns for messages; those of all places of a layout; empty without text."""
+    """Return the names of columns, or of all places of a layout, for messages.
+
+    The result is empty without text.
+    """
     if layout is not None:
         return layout.names
     return [] if columns is None or columns.feature_names is None else columns.texts
 
 
 def add_place(error: InvalidRowError, stacked: StackedRows | None) -> None:
-    """Add the coordinates of a row in labeled data to an error, and that empty columns can be excluded."""
+    """Add the coordinates of a row in labeled data to an error."""
     hint = "If invalid rows are skipped, columns without a number, such as land, and then such rows are excluded"
     if stacked is not None:
         column = "" if error.column is None else f", {stacked.layout.names[error.column]}"
@@ -357,7 +363,7 @@ class Reading:
         return with_baseline(replace(found, reader=reader), rows, what, weight, read=self.fits)
 
     def _lay_views(self, views: Sequence[Any], apart: bool) -> dict[str, Layout] | None:
-        """Return the layouts of views: those in the space of the first share its layout, others have one each."""
+        """Return the layouts of views: that of the first view, and others in other spaces."""
         first = self._stacked(views[0], "X[0]", weigh=True, drop_empty=self._dropping)
         if first is None:
             return None
@@ -384,7 +390,7 @@ class Reading:
         return layouts
 
     def _lay_trajectories(self, X: Sequence[Any]) -> dict[str, Layout] | None:
-        """Return the layout of several trajectories, without columns that have no number in any of them."""
+        """Return the layout of several trajectories, without columns that are empty in all."""
         layout = self.known.get("layout_")
         if self.rows.anomaly is not None or self.rows.detrend is not None:
             raise ValueError(
@@ -420,7 +426,7 @@ class Reading:
         return {"layout_": layout}
 
     def _lay_fields(self, stacked: StackedRows) -> Layout:
-        """Replace targets, weights and fields by rows; return the layout with the labels of the targets."""
+        """Replace targets, weights and fields by rows; return the layout with the targets' labels."""
         layout, values = stacked.layout, self.values
         for name in FIELDS:
             if values.get(name) is not None:
@@ -446,7 +452,7 @@ class Reading:
 
 
 def stacked_as(x: Any, what: str, layout: Layout | None, rows: Rows, **options: Any) -> StackedRows | None:
-    """Return labeled data in the layout of a fit, or by the options of rows; None for data without labels.
+    """Return labeled data in the layout of a fit, or by the options of rows, or None.
 
     Raises ValueError for dimensions of rows, a latitude, or anomalies that contradict the layout.
     """

@@ -17,7 +17,7 @@ from daskspectral.registry import digest_of, encode
 
 
 def provenance(kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the origin of a result as attributes of its store: version, class and parameters, as JSON.
+    """Return the origin of a result (version, class, parameters) as attributes of its store.
 
     Parameters that files cannot represent, such as functions of a notebook, are replaced by their class.
     """
@@ -33,7 +33,7 @@ def provenance(kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def identity_of(snapshot: Manifest, source: Source, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the conditions for resuming a checkpoint: data, reading options and parameters; arrays by digest.
+    """Return the conditions for resuming a checkpoint: data, options and parameters.
 
     Raises ValueError or TypeError for parameters that could not be read back from the checkpoint.
     """
@@ -63,7 +63,10 @@ WARNINGS = "warnings_"
 
 @contextmanager
 def remembered(estimator: Any) -> Iterator[None]:
-    """Store warnings raised inside as `warnings_` of an estimator, "Category: message" each, by rank."""
+    """Store warnings raised inside as `warnings_` of an estimator, by rank.
+
+    Each is "Category: message".
+    """
     with overheard() as heard, one_doubt():
         yield
     estimator.warnings_ = ranked(heard)

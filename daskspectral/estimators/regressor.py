@@ -160,9 +160,10 @@ class Regressor(RegressorMixin, MeasuredEstimator):
         return Result(target.name or "prediction", target.sizes, target.dims, coords, target.attrs)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, progress: bool | None = None) -> float:
-        """Return R² = 1 - sum w (y - f)² / sum w (y - mean)² on rows X with targets y, averaged over targets.
+        """Return R² of the predictions on rows X with targets y, averaged over targets.
 
-        It is at most 1, and 0 for the constant mean of y, as in scikit-learn. Data are read once, chunk by chunk.
+        R² = 1 - sum w (y - f)² / sum w (y - mean)². It is at most 1, and 0 for the constant mean of y, as in
+        scikit-learn. Data are read once, chunk by chunk.
 
         Parameters
         ----------

@@ -69,7 +69,10 @@ class Summary:
         return [list(row) for row in zip(*columns, strict=True)]
 
     def text(self, *, details: bool = False) -> str:
-        """Return the summary for a terminal; `details` adds ranks, residuals, effective points and candidates."""
+        """Return the summary for a terminal.
+
+        `details` adds ranks, residuals, effective points and candidates.
+        """
         named = {**self.facts, **self.details} if details else self.facts
         lines = [self.title, self.verdict, *(f"- {text}." for _, text in self.warnings or ()), "", *named_lines(named)]
         if self.columns:
@@ -77,7 +80,7 @@ class Summary:
         return "\n".join(lines + (["", self.choice] if details and self.choice else []))
 
     def json(self) -> dict[str, Any]:
-        """Return the summary as numbers, texts, lists and mappings: verdict, warnings, and the model's attributes."""
+        """Return the verdict, the warnings and the model's attributes for JSON."""
         return {"verdict": self.verdict, "doubts": [text for _, text in self.warnings or ()], **self.numbers}
 
     def html(self) -> str:
@@ -230,9 +233,9 @@ def grouped(number: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a value for JSON: NaN and infinity as null, a complex number as a pair; None if there is no such form.
+    """Return a value for JSON, or None if there is no such form.
 
-    Dataclasses, such as a certificate, become mappings.
+    NaN and infinity become null, a complex number a pair. Dataclasses, such as a certificate, become mappings.
     """
     if isinstance(value, np.generic):
         value = value.item()

@@ -48,7 +48,7 @@ class Table:
     sample_weight: Any
 
     def options(self, folds: FoldRequest | None = None) -> dict[str, Any]:
-        """Return the weights, the progress bar and labels of folds, as arguments of functions that open a `Source`."""
+        """Return weights, progress bar and labels of folds, as arguments of a `Source`."""
         labels = {} if folds is None else {"fold": folds.labels}
         return {"weight": self.sample_weight, "progress": self.context.progress, **labels}
 

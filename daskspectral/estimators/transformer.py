@@ -25,7 +25,7 @@ from daskspectral.validation import is_data_array
 
 
 class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
-    """Estimator whose `transform` returns numeric columns, named after its class by `get_feature_names_out`."""
+    """Estimator with a `transform` to numeric columns, named after its class."""
 
     dimension_names: ClassVar = {"embedding_": ("row", "component"), "spectrum_": ("component",)}
     spectrum_: NDArray[np.floating[Any]]
@@ -89,9 +89,10 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     @contextmanager
     def _fitting(self, table: Table, *, several: bool = True, **fields: Any) -> Iterator[tuple[Source, Manifest]]:
-        """Yield the opened rows of a fit, store their columns, and check at the end that they did not change.
+        """Yield the opened rows of a fit, and store their columns.
 
-        Raises ValueError for a single row if `several` are required, OSError if the data changed.
+        At the end, the data must not have changed. Raises ValueError for a single row if `several` are required,
+        OSError if the data changed.
         """
         source = open_source(table.rows, progress=table.context.progress, **fields)
         if several:
@@ -112,12 +113,12 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return str(own.get("transform", sklearn.get_config()["transform_output"]))
 
     def _framed(self, function: RowFunction, X: Any, **options: Any) -> Any:
-        """Return the function at the rows of X (see `_rows`), or the values that scikit-learn wraps in a frame."""
+        """Return the function at the rows of X, or the values that scikit-learn wraps in a frame."""
         self._check_frame(X, options.get("out"))
         return self._unlabeled(self._rows(function, X, **options), X)
 
     def _check_frame(self, X: Any, out: Any = None) -> None:
-        """Raise ValueError if a data frame is requested and the result of `transform` is not in memory."""
+        """Raise ValueError if a data frame is requested of a result that is not in memory."""
         data = Rows.of(X).data
         several = self._takes_trajectories and are_trajectories(data)
         if self._wanted == "default" or (out is None and not several and not is_lazy(data)):
@@ -134,9 +135,10 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         )
 
     def _unlabeled(self, found: Any, X: Any) -> Any:
-        """Return the values (n, columns) of a DataArray if a data frame is requested, indexed by the rows' coordinates.
+        """Return the values (n, columns) of a DataArray, if a data frame is requested.
 
-        For frames in `Rows`, which scikit-learn does not see, the index of the frame is used.
+        The frame is indexed by the rows' coordinates. For frames in `Rows`, which scikit-learn does not see, the index
+        of the frame is used.
         """
         data = Rows.of(X).data
         delays = vars(self)["preparation_"].delays if self.takes_delays else 1

@@ -35,7 +35,7 @@ class ElementBlock:
 @final
 @dataclass(frozen=True)
 class PermutationAverage:
-    """Mean over the permutations within blocks of coordinates, which together are all d ≥ 3 coordinates.
+    """Mean over the permutations within blocks of all d ≥ 3 coordinates.
 
     Zbar(v, w) = mean of Z_l(v . g w) is the reproducing kernel of the invariant functions of degree l on the unit
     sphere, for the uniform probability; its trace, the mean of Zbar(x, x), is their number.
@@ -55,12 +55,12 @@ class PermutationAverage:
         return sum(len(block.coordinates) for block in self.blocks)
 
     def dimension(self, degree: int) -> int:
-        """Return the number of invariant harmonics: polynomials less |x|^2 times those of degree l - 2."""
+        """Return the number of invariant harmonics of a degree."""
         fewer = self.invariant_polynomials(degree - 2) if degree > 1 else 0
         return self.invariant_polynomials(degree) - fewer
 
     def invariant_polynomials(self, degree: int) -> int:
-        """Return the number of invariant homogeneous polynomials of a degree, a coefficient of Molien's series."""
+        """Return the number of invariant homogeneous polynomials, from Molien's series."""
         if self.even and degree % 2:
             return 0
         series = [1] + [0] * degree
@@ -83,7 +83,10 @@ class PermutationAverage:
         return 1 + 4 * smaller * self.ambient // max(1, degree)
 
     def functions(self, degree: int, points: Iterator[NDArray[np.float64]] | None = None) -> SymmetricHarmonics:
-        """Return an orthonormal basis of the invariant harmonics of a degree, the same for the same `points`."""
+        """Return an orthonormal basis of the invariant harmonics of a degree.
+
+        It is the same for the same `points`.
+        """
         rows = _symmetric_harmonics(self, degree) if points is None else next(points)
         return SymmetricHarmonics(self, degree, rows)
 
@@ -91,11 +94,11 @@ class PermutationAverage:
 @final
 @dataclass(frozen=True, eq=False)
 class SymmetricHarmonics(Functions):
-    """Harmonics of one degree that are symmetric in each block of coordinates, Q (r, q) times the M_lambda.
+    """Harmonics of one degree that are symmetric in each block of coordinates.
 
-    The rows of Q are an orthonormal basis of the null space of the Laplace operator in the M_lambda of the degree,
-    which are orthonormal in the inner product whose reproducing kernel is sum of M_lambda(v) M_lambda(w); for harmonics
-    it is that of L2 of the sphere, up to sqrt(c_l).
+    They are Q (r, q) times the M_lambda. The rows of Q are an orthonormal basis of the null space of the Laplace
+    operator in the M_lambda of the degree, which are orthonormal in the inner product whose reproducing kernel is sum
+    of M_lambda(v) M_lambda(w); for harmonics it is that of L2 of the sphere, up to sqrt(c_l).
     """
 
     average: PermutationAverage

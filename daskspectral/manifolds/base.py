@@ -21,10 +21,11 @@ MOST_FUNCTIONS = 10**6  # eigenfunctions whose levels `levels_within` counts
 
 
 class Manifold(Registered, ABC):
-    """Compact submanifold of Rᵈ, immutable; without boundary, except for `Interval` and products with it.
+    """Compact submanifold of Rᵈ, immutable.
 
-    Points are rows x (c, d); their floating type is kept. Eigenfunctions are of the Laplace-Beltrami operator, on an
-    `Interval` of another operator that isometries commute with. Quantities without a closed form raise ValueError.
+    It has no boundary, except for `Interval` and products with it. Points are rows x (c, d); their floating type is
+    kept. Eigenfunctions are of the Laplace-Beltrami operator, on an `Interval` of another operator that isometries
+    commute with. Quantities without a closed form raise ValueError.
 
     See Also
     --------
@@ -81,7 +82,7 @@ class Manifold(Registered, ABC):
         raise self._unknown("eigenfunctions of")
 
     def _fault(self, g: Isometry) -> str | None:
-        """Return why a map with an orthogonal matrix is not an isometry, or None; here of an embedded manifold."""
+        """Return why a map with an orthogonal matrix is not an isometry, or None."""
         if g.shift.any():
             return f"it shifts the coordinates, by {g.shift}; isometries of embedded points are orthogonal matrices"
         off = float(self.distance(g(self.sample(32, np.random.default_rng(0)))).max())
@@ -122,7 +123,10 @@ class Manifold(Registered, ABC):
 
     @final
     def tangents(self, x: ArrayLike) -> Array | None:
-        """Return orthonormal tangents (dimension, c, d) at x (c, d), or None without a cheap closed form."""
+        """Return orthonormal tangents (dimension, c, d) at x (c, d), or None.
+
+        None if there is no cheap closed form.
+        """
         return self._tangents(self._points(x))
 
     @final
@@ -140,7 +144,7 @@ class Manifold(Registered, ABC):
 
     @final
     def check(self, x: ArrayLike, *, tolerance: float = 1e-6) -> None:
-        """Raise PointError, a ValueError, unless the rows of x (c, d) are on the manifold to within ``tolerance``.
+        """Raise PointError unless the rows of x (c, d) are on the manifold to within ``tolerance``.
 
         The tolerance is a distance, beyond the ends of an interval a share of its width. The error names the farthest
         row (or one that is not finite). If `distance` is unknown, only the shape is checked.
@@ -171,7 +175,7 @@ class Manifold(Registered, ABC):
 
     @final
     def eigenvalues(self, count: int) -> NDArray[np.float64]:
-        """Return the first ``count`` eigenvalues in ascending order, repeated by multiplicity: (count,)."""
+        """Return the first ``count`` eigenvalues (count,), ascending, with multiplicity."""
         count = check_integer("count", count, 0)
         found = np.empty(count)
         level = filled = 0
@@ -205,7 +209,7 @@ class Manifold(Registered, ABC):
 
     @final
     def check_isometry(self, g: Isometry) -> None:
-        """Raise ValueError with the reason unless a map of the coordinates is an isometry of the manifold.
+        """Raise ValueError unless a map of the coordinates is an isometry of the manifold.
 
         The matrix must be orthogonal to 1e-11, and on an embedded manifold keep points of the manifold on it (32 are
         tried).
@@ -271,7 +275,7 @@ class Manifold(Registered, ABC):
 
 @dataclass(frozen=True)
 class Flat(Manifold):
-    """Box of full dimension in Cartesian coordinates, the product of m intervals from lower_i to upper_i."""
+    """Box of full dimension in Cartesian coordinates, a product of m intervals."""
 
     lower: tuple[float, ...]
     upper: tuple[float, ...]
@@ -309,7 +313,10 @@ class Flat(Manifold):
 
 
 def bounds_of(lower: ArrayLike, upper: ArrayLike, *, scalar: bool = False) -> tuple[Array, Array]:
-    """Return the bounds of m coordinates, (m,) each. Raises ValueError if they are not finite and ascending."""
+    """Return the bounds of m coordinates, (m,) each.
+
+    Raises ValueError if they are not finite and ascending.
+    """
     a, b = (np.array(bound, dtype=np.float64, ndmin=int(scalar)) for bound in (lower, upper))
     if a.ndim != 1 or a.shape != b.shape or not a.size:
         raise ValueError(f"expected as many lower as upper bounds, received shapes {a.shape} and {b.shape}")
@@ -319,7 +326,7 @@ def bounds_of(lower: ArrayLike, upper: ArrayLike, *, scalar: bool = False) -> tu
 
 
 def sides_fault(g: Isometry, lengths: NDArray[np.float64]) -> str | None:
-    """Return why a matrix does not permute sides of equal lengths (m,), with or without signs, or None."""
+    """Return why a matrix does not permute sides of equal lengths (m,), or None."""
     entries = np.abs(g.matrix)
     if np.abs(entries - np.rint(entries)).max() > 1e-11:
         return "its matrix is not a signed permutation, and does not map sides to sides"

@@ -26,7 +26,7 @@ _GROWTH = 1.5  # excess of the bound for enumeration
 
 
 class IndexLevels:
-    """Distinct values of a function of tuples of indices, ascending, with the tuples of each value.
+    """Levels of a function of tuples of indices: ascending values with their tuples.
 
     ``within(bound)`` returns the tuples (r, m) of values up to a bound and a little above, and these values (r,). The
     bound increases as levels are requested; results are cached.
@@ -62,7 +62,10 @@ def _gathered(indices: Integers, values: Floats) -> tuple[Integers, Integers, Fl
 
 
 def sums_within(tables: Sequence[Floats], bound: float) -> tuple[Integers, Floats]:
-    """Return the tuples l (r, m) with Σ_i tables_i[l_i] ≤ bound, and the sums (r,), for ascending tables from 0."""
+    """Return the tuples l (r, m) with Σ_i tables_i[l_i] ≤ bound, and the sums (r,).
+
+    The tables ascend from 0.
+    """
     indices, sums = np.zeros((1, 0), dtype=np.int64), np.zeros(1)
     for table in tables:
         counts = np.searchsorted(table, bound * (1 + TOGETHER) - sums, side="right")
@@ -97,9 +100,9 @@ def dense(matrix: Matrix) -> Array:
 
 
 def along(polynomials: Callable[[Array], Array], x: Array, direction: Array) -> Array:
-    """Return the derivatives of polynomials at x along directions, exact to rounding: Im f(x + i h v) / h for a tiny h.
+    """Return derivatives of polynomials at x along directions, exact to rounding.
 
-    Squire and Trapp 1998.
+    Im f(x + i h v) / h for a tiny h. Squire and Trapp 1998.
     """
     return np.asarray(polynomials(x + 1j * _STEP * direction).imag / _STEP)
 
@@ -140,7 +143,10 @@ class Functions(ABC):
 
     @final
     def values(self, x: ArrayLike) -> Array:
-        """Return φ_i(x_k), (c, m), at points x (c, d), computed at once: split large arrays into blocks."""
+        """Return φ_i(x_k), (c, m), at points x (c, d).
+
+        They are computed at once: split large arrays into blocks.
+        """
         return self._transformed(self.raw(self._checked(x)))
 
     @final

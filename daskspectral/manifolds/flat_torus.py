@@ -216,10 +216,10 @@ class PeriodicBox(Torus, Flat):
 @final
 @dataclass(frozen=True, eq=False)
 class WaveSpace(Eigenspace):
-    """Functions √2 cos(k.t), then √2 sin(k.t), over one frequency of each pair k, -k; the function 1 for k = 0.
+    """Waves √2 cos(k.t), then √2 sin(k.t), with one frequency of each pair k, -k.
 
-    With t -> A t + b, exp(i k.t) becomes exp(i k.b) exp(i (Aᵀ k).t): D(g) is sparse, and invariant functions follow
-    from the orbits of frequencies. Along t' = w, exp(i k.t) is multiplied by i k.w.
+    For k = 0, the function 1. With t -> A t + b, exp(i k.t) becomes exp(i k.b) exp(i (Aᵀ k).t): D(g) is sparse, and
+    invariant functions follow from the orbits of frequencies. Along t' = w, exp(i k.t) is multiplied by i k.w.
     """
 
     torus: Torus
@@ -275,11 +275,11 @@ class WaveSpace(Eigenspace):
         return csr_array((np.concatenate([-speed, speed]), where), shape=(2 * h, 2 * h))
 
     def closed_form(self, isometries: Sequence[Isometry], algebra: Sequence[KillingField]) -> csr_array:
-        """Return one function for each orbit of frequencies with closed phases, and with k.w = 0 for flows; sparse.
+        """Return a sparse basis with one function for each closed orbit of frequencies.
 
-        c_(Aᵀ k) = c_k exp(i k.b) is constant along the orbit. If c_(-k) is made the conjugate of c_k, the sum of the
-        c_k e_k is real if the orbit contains -k with k; of two orbits k and -k one has the real part, the other the
-        imaginary part.
+        For flows, only frequencies with k.w = 0 are included. c_(Aᵀ k) = c_k exp(i k.b) is constant along the orbit. If
+        c_(-k) is made the conjugate of c_k, the sum of the c_k e_k is real if the orbit contains -k with k; of two
+        orbits k and -k one has the real part, the other the imaginary part.
         """
         if self.constant:
             return csr_array(np.ones((1, 1)))

@@ -133,10 +133,11 @@ def _spectrum(interval: Interval) -> IndexLevels:
 @final
 @dataclass(frozen=True, eq=False)
 class LegendreSpace(Eigenspace):
-    """Functions prod_i √(2 l_i + 1) P_(l_i)(t_i) for the degrees l (r, m) of one level; factors are evaluated once.
+    """Products prod_i √(2 l_i + 1) P_(l_i)(t_i) of one level.
 
-    A signed permutation permutes the degrees, and each reflection changes the sign of odd ones: D(g) is sparse, and
-    invariant functions follow from the orbits. Only the zero flow preserves an interval.
+    l (r, m) are the degrees; factors are evaluated once. A signed permutation permutes the degrees, and each reflection
+    changes the sign of odd ones: D(g) is sparse, and invariant functions follow from the orbits. Only the zero flow
+    preserves an interval.
     """
 
     interval: Interval

@@ -30,7 +30,7 @@ def places(rows: Integers, among: Integers) -> Integers:
 
 
 def orbits(count: int, moves: Sequence[Move]) -> tuple[Integers, Floats, NDArray[np.bool_]]:
-    """Return the orbit of each of `count` functions, its phase relative to the first, and which orbits close.
+    """Return the orbit of each function, its phase relative to the first, and the closed orbits.
 
     An orbit closes, and contains one invariant function, if all its cycles multiply by the same phase.
     """
@@ -127,7 +127,7 @@ def check_dense(size: int) -> None:
 
 
 def null_space(actions: Sequence[Array], derived: Sequence[Array] = ()) -> Array:
-    """Return an orthonormal basis (m, r) of vectors fixed by orthogonal D and annihilated by antisymmetric dD.
+    """Return an orthonormal basis (m, r) of vectors fixed by D and annihilated by dD.
 
     The matrices are (m, m). The first dD has eigenvalues i times integers: the eigenvalues of dDᵀ dD are 0, 1, 4, ...,
     and its null space, of those below 1/4, is exact to rounding. Within it the others are solved by the singular values
@@ -191,13 +191,14 @@ def _stacked(factor: Array, below: Array) -> Array:
 def equivariant_coefficients(
     space: Eigenspace, pairs: tuple[Sequence[Isometry], Sequence[KillingField]], components: int
 ) -> Matrix:
-    """Return an orthonormal basis U (m k, r) of the matrices A (m, k), row by row, with f = Aᵀ φ equivariant.
+    """Return an orthonormal basis U (m k, r) of the coefficients of equivariant functions.
 
-    f(g x) = ρ(g) f(x) holds if and only if D(g) A ρ(g)ᵀ = A for every generator g, and dD(X) A + A drho(X)ᵀ = 0 for
-    every X of the algebra: coefficients are the vectors fixed by the tensor products of D(g) and ρ(g). On tori, whose
-    D(g) are sparse, they are computed by orbits of frequencies, and U is sparse. `components` is k; `pairs` are
-    generators with their orthogonal matrices ρ(g), and elements of the algebra with theirs, drho(X), each as one
-    isometry, or one field, of the d coordinates of a point and k more.
+    The columns are matrices A (m, k), row by row, of functions f = Aᵀ φ. f(g x) = ρ(g) f(x) holds if and only if D(g) A
+    ρ(g)ᵀ = A for every generator g, and dD(X) A + A drho(X)ᵀ = 0 for every X of the algebra: coefficients are the
+    vectors fixed by the tensor products of D(g) and ρ(g). On tori, whose D(g) are sparse, they are computed by orbits
+    of frequencies, and U is sparse. `components` is k; `pairs` are generators with their orthogonal matrices ρ(g), and
+    elements of the algebra with theirs, drho(X), each as one isometry, or one field, of the d coordinates of a point
+    and k more.
 
     Raises ValueError for m k above 5000, and if no gap separates zero singular values from the others.
 
@@ -218,7 +219,7 @@ def equivariant_coefficients(
     actions += [space.derived_action(x.block(point)) for x in algebra]
 
     def null(actions: Sequence[Array]) -> Array:
-        """Return the null space, from D of all isometries and then dD of all fields, or from blocks of them."""
+        """Return the null space, from D of all isometries, then dD of fields, or their blocks."""
         fixed = [np.kron(a, g.matrix[d:, d:]) for a, g in zip(actions, isometries, strict=False)]
         turned = zip(actions[len(isometries) :], algebra, strict=True)
         still = [np.kron(a, np.eye(k)) + np.kron(np.eye(len(a)), x.matrix[d:, d:]) for a, x in turned]

@@ -187,9 +187,9 @@ def _up_to(manifold: Manifold, bound: float) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class TensorFunctions(Functions):
-    """Products u_i(x_1) v_j(x_2) ..., the last index fastest, for tuples of functions of the factors, in order.
+    """Products u_i(x_1) v_j(x_2) ... of functions of the factors, by tuples of these.
 
-    Functions of a factor in several tuples are evaluated once.
+    The last index is fastest. Functions of a factor in several tuples are evaluated once.
     """
 
     terms: tuple[tuple[Functions, ...], ...]
@@ -281,10 +281,10 @@ class _FactorMove:
 @final
 @dataclass(frozen=True, eq=False)
 class ProductSpace(TensorFunctions, Eigenspace):
-    """Functions φ_i(x_1) ψ_j(x_2) ..., the last index fastest, over the tuples of levels with one sum of eigenvalues.
+    """Products φ_i(x_1) ψ_j(x_2) ... of all levels with one sum of eigenvalues.
 
-    D of isometries of the factors is a Kronecker product; an exchange of equal factors maps functions of levels (l, m)
-    to functions of levels (m, l).
+    The last index is fastest. D of isometries of the factors is a Kronecker product; an exchange of equal factors maps
+    functions of levels (l, m) to functions of levels (m, l).
     """
 
     terms: tuple[tuple[Eigenspace, ...], ...]
@@ -318,9 +318,9 @@ class ProductSpace(TensorFunctions, Eigenspace):
 def factor_moves(
     product: Product, isometries: Sequence[Isometry], algebra: Sequence[KillingField]
 ) -> list[tuple[tuple[Isometry, ...], tuple[KillingField, ...]]] | None:
-    """Return the generators that move each factor, in its coordinates; None if one moves several factors.
+    """Return the generators that move each factor, in its coordinates.
 
-    Raises ValueError for an isometry that mixes the coordinates of factors.
+    None if one moves several factors. Raises ValueError for an isometry that mixes the coordinates of factors.
     """
     widths = [factor.ambient for factor in product.factors]
     if any(len(_FactorMove.of(g, widths).moved) > 1 for g in isometries):

@@ -126,9 +126,9 @@ def projected(x: Array, direction: Array | None = None) -> tuple[Array, Array | 
 @final
 @dataclass(frozen=True)
 class SphereKernel:
-    """Kernel Z_l(t) = N(d, l) C_l^a(t) / C_l^a(1), t = x . y, a = (d - 2) / 2, of all harmonics of degree l; d ≥ 3.
+    """Reproducing kernel of all harmonics of degree l on the sphere, d ≥ 3.
 
-    It reproduces them for the uniform probability.
+    Z_l(t) = N(d, l) C_l^a(t) / C_l^a(1), t = x . y, a = (d - 2) / 2. It reproduces them for the uniform probability.
     """
 
     ambient: int
@@ -147,7 +147,10 @@ class SphereKernel:
         return float(self.degree * (self.degree + self.ambient - 2))
 
     def between(self, v: Array, w: Array, direction: Array | None = None) -> Array:
-        """Return Z(v_i, w_j), (m, c), of points v (m, d) and w (c, d), or direction_j . grad_w Z(v_i, w_j)."""
+        """Return Z(v_i, w_j), (m, c), or its derivative direction_j . grad_w Z(v_i, w_j).
+
+        Points are v (m, d) and w (c, d).
+        """
         if direction is None:
             return self.size * _gegenbauer(self.ambient, self.degree, v @ w.T)
         # (C_l^a)' = 2 a C_(l-1)^(a+1), and a + 1 belongs to d + 2
@@ -160,10 +163,11 @@ class SphereKernel:
 @final
 @dataclass(frozen=True, eq=False)
 class ZonalSpace(Eigenspace):
-    """Harmonics of a degree by their zonal kernel: φ(x) = C⁻¹ Z(V, x), Z(V, V) = C Cᵀ, exact at any degree.
+    """Harmonics of a degree by their zonal kernel, exact at any degree.
 
-    V (m, d) are fundamental points, as many as functions; functions are evaluated at x / |x|, so that their gradient is
-    tangential. D(g) = C⁻¹ Z(V g Vᵀ) C^(-T), and dD(X) = C⁻¹ [Z'(v_i . v_j) (v_iᵀ X v_j)] C^(-T).
+    φ(x) = C⁻¹ Z(V, x), Z(V, V) = C Cᵀ. V (m, d) are fundamental points, as many as functions; functions are evaluated
+    at x / |x|, so that their gradient is tangential. D(g) = C⁻¹ Z(V g Vᵀ) C^(-T), and dD(X) = C⁻¹ [Z'(v_i . v_j) (v_iᵀ
+    X v_j)] C^(-T).
     """
 
     kernel: SphereKernel
@@ -236,7 +240,7 @@ def _fundamental(kernel: SphereKernel, pool: NDArray[np.float64]) -> NDArray[np.
 
 
 def _gegenbauer(d: int, degree: int, t: Array) -> Array:
-    """Return C_l^a(t) / C_l^a(1), a = (d - 2) / 2, d >= 3, as a new array, by three-term recurrence."""
+    """Return C_l^a(t) / C_l^a(1), a = (d - 2) / 2, d >= 3, by three-term recurrence."""
     before = np.ones_like(t)
     if not degree:
         return before
