@@ -54,7 +54,7 @@ class KernelEmbedding(Transformer):
         Kernel in whose space another is learned; matern:1.5:auto by default. The spaces of Matern kernels are Sobolev
         spaces. A scale "auto" is bandwidth_ / √2, at which a Gaussian kernel is exp(-r² / bandwidth_²).
     regularization : number
-        Weight λ > 0 of the penalty.
+        Weight of the penalty, positive.
     bandwidth : {"auto", "median"} or number
         Bandwidth of a kernel with scale "auto", in the units of X, or its choice as in `SDPEmbedding`.
     u : array (n,), callable or number, optional
