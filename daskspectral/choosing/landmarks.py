@@ -135,8 +135,8 @@ class FitSample:
     def centered(self, basis: Basis) -> Basis:
         """Return a basis with the same span for the prepared points, from one for uncentered points."""
         prepared = self.preparation
-        if prepared.mean is not None and prepared.scale is None:
-            found = basis.translated(-prepared.mean)
+        if prepared.mean is not None and not prepared.standardized:
+            found = basis.translated(-prepared.mean if prepared.scale is None else -prepared.mean / prepared.scale)
             assert found is not None
             basis = found.basis
         return basis if self.units is None else basis.in_units(self.units)

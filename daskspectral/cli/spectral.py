@@ -12,6 +12,7 @@ from daskspectral.cli import parameters as par
 from daskspectral.cli import running as run
 from daskspectral.cli.commands import say, session
 from daskspectral.cli.signatures import given
+from daskspectral.data.source import Preparation
 from daskspectral.estimators.summary import moments_of
 from daskspectral.kernels import Linear
 from daskspectral.moments import Moments
@@ -151,7 +152,10 @@ def _functions_of(path: str, options: dict[str, Any]) -> dict[str, Any]:
             f"the functions of {path} are combinations of its rows, which are fewer than its columns, and other rows "
             "need others. Fit all rows together"
         )
-    names, options["columns"] = getattr(model, "columns_", None), moments.preparation["columns"]
+    names, options["columns"] = (
+        getattr(model, "columns_", None),
+        Preparation.from_state(moments.preparation).row_columns,
+    )
     if names is not None and names.feature_names is not None and options["columns"] is None:
         options["columns"] = [*names.labels]
     right = moments.preparation.get("right") or moments.preparation

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from daskspectral.data.anomalies import Baseline
 from daskspectral.data.columns import ColumnNames
 from daskspectral.registry import Registered
-from daskspectral.validation import is_sequence
+from daskspectral.validation import is_data_array, is_sequence
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -189,6 +189,35 @@ class Layout(Registered):
             return 1.0
         return np.divide(1.0, self.weights, out=np.full_like(self.weights, np.nan), where=self.weights > 0)
 
+    def weights_by_variable(self, given: Any) -> Array | None:
+        """Return weights (size,) that have labels, a DataArray or a mapping by variable; None for others.
+
+        Raises ValueError for other variables, dimensions or coordinates than those of the columns.
+        """
+        names = [variable.name or "x" for variable in self.variables]
+        if is_data_array(given):
+            given = {name: given for name, v in zip(names, self.variables, strict=True) if {*given.dims} <= {*v.dims}}
+            if not given:
+                raise ValueError(f"column_weights must have dimensions of the columns, {self.dims}")
+        if not hasattr(given, "items"):
+            return None
+        weights = dict(given.items())
+        if strange := [name for name in weights if name not in names]:
+            raise ValueError(f"column_weights has no variable {strange[0]!r} of X. Available: {names[:20]}")
+        found = []
+        for name, variable in zip(names, self.variables, strict=True):
+            own = weights.get(name, 1.0)
+            if is_data_array(own):
+                dims = tuple(dim for dim in variable.dims if dim in own.dims)
+                if {*own.dims} != {*dims}:
+                    raise ValueError(f"column_weights must have dimensions of the columns, {self.dims}, got {own.dims}")
+                own = in_order(own.transpose(*dims), dims, self)
+                check_columns(own, dims, self, "column_weights")
+                shape = [size if dim in dims else 1 for dim, size in zip(variable.dims, variable.sizes, strict=True)]
+                own = own.values.reshape(shape)
+            found.append(np.broadcast_to(np.asarray(own, dtype=float), variable.sizes).ravel())
+        return np.concatenate(found)
+
     def spread(
         self,
         values: Any,
@@ -261,6 +290,34 @@ class RowLabels:
             value = self.coords[dim].values[i] if dim in self.coords else i
             found.append(f"{dim}={np.datetime_as_string(value, 's') if isinstance(value, np.datetime64) else value}")
         return ", ".join(found)
+
+
+def column_weights(given: Any, layout: Layout | None, names: ColumnNames | None, width: int) -> Array:
+    """Return the weight (d,) of each of the used columns of data, which have a layout, or names, or neither.
+
+    Raises ValueError for weights of other columns, and unless all are finite and positive.
+    """
+    if layout is not None:
+        found = layout.weights_by_variable(given)
+        if found is None:
+            found = np.asarray(given, dtype=float).ravel()
+        if layout.kept is not None and len(found) == layout.size:
+            found = found[layout.kept]
+    elif hasattr(given, "items"):
+        known = {} if names is None else {label: place for place, label in enumerate(names.labels)}
+        weights = dict(given.items())
+        if strange := [name for name in weights if name not in known]:
+            raise ValueError(f"column_weights has no column {strange[0]!r} of X. Available: {[*known][:20]}")
+        found = np.ones(width)
+        for name, weight in weights.items():
+            found[known[name]] = weight
+    else:
+        found = np.asarray(given, dtype=float)
+    if found.shape != (width,):
+        raise ValueError(f"column_weights must have {width} weights, one for each column of X, got {found.shape}")
+    if not (np.isfinite(found).all() and (found > 0).all()):
+        raise ValueError("column_weights must be finite and positive. Omit other columns by Rows(X, columns=[...])")
+    return found
 
 
 def free_names(names: Iterable[Any], taken: Collection[Any]) -> dict[Any, Any]:

@@ -53,6 +53,11 @@ class Rows:
         Coordinate in degrees of the columns or rows of labeled data, for weights by its cosine. Columns are
         multiplied by the square root of the cosine, after `standardize`, and functions with periods or units of X
         raise an error; for rows, the cosine is a sample weight.
+    column_weights : array-like, DataArray, Series or mapping, optional
+        Positive weights of the columns in the metric, such as areas of grid cells: columns are multiplied by their
+        square roots, after `standardize`, and results are in the units of X. A DataArray has dimensions of the columns;
+        a mapping has weights by the name of a column, or of a variable, and other columns have the weight 1. Of two
+        fields each has its weights, `fit(x, Rows(y, column_weights=...))`.
     anomaly : {"month", "season", "dayofyear", "hour"}, optional
         Subtract the mean of each column over all rows of the same month, season, day of the year or hour. Rows must
         be labeled data with times, of numpy or any calendar (cftime). The means are weighted and computed in an
@@ -117,6 +122,7 @@ class Rows:
     latitude: str | None = None
     anomaly: str | None = None
     detrend: int | None = None
+    column_weights: Any = None
     delays: int = 1
     fields: Mapping[str, Any] | None = None
     on_invalid: str = "raise"
@@ -195,12 +201,15 @@ class Rows:
 class OpenedRows(Rows):
     """Rows of opened data without labels, with the `names` of their columns.
 
-    The columns of each side are multiplied by its factors (d,), if there are any.
+    The columns of each side are multiplied by its factors (d,), if there are any, and are to be multiplied by the
+    roots of its weights (d,).
     """
 
     names: Callable[[], Sequence[str]] = tuple
     factors: Array | None = None
     right_factors: Array | None = None
+    weights: Array | None = None
+    right_weights: Array | None = None
 
 
 def _shape(value: Any) -> tuple[int, ...]:

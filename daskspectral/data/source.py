@@ -45,13 +45,22 @@ class Preparation(Registered):
     """Preparation of the columns of x: selection, then (x - mean) / scale.
 
     Without a scale the mean is a center near the rows, relative to which sums keep their digits; with a scale the
-    columns are standardized. Rows that are windows of `delays` rows of the data have the columns of each in order.
+    columns are standardized, or multiplied by the roots of `weights` (d,), or both. Rows that are windows of `delays`
+    rows of the data have the columns of each in order.
     """
 
     columns: tuple[int, ...] | None = None
     mean: Array | None = None
     scale: Array | None = None
     delays: int = 1
+    weights: Array | None = None
+
+    @property
+    def standardized(self) -> bool:
+        """Whether columns are scaled by other factors than those of their weights."""
+        if self.scale is None or self.weights is None:
+            return self.scale is not None
+        return not np.array_equal(self.scale, 1 / np.sqrt(self.weights))
 
     @property
     def row_columns(self) -> tuple[int, ...] | None:
@@ -69,14 +78,18 @@ class Preparation(Registered):
             x = x - self.mean
             if self.scale is not None:
                 x /= self.scale
+        elif self.scale is not None:
+            x = x / self.scale
         elif x.dtype.kind != "f" or x.dtype.itemsize < 4:
             x = x.astype(float)
         return x
 
     def inverse(self, points: Array, width: int) -> Array:
         """Return raw rows (..., width) of prepared points (..., d), 0 in columns that are not selected."""
+        if self.scale is not None:
+            points = points * self.scale
         if self.mean is not None:
-            points = (points if self.scale is None else points * self.scale) + self.mean
+            points = points + self.mean
         if self.columns is None:
             return points
         raw = np.zeros((*points.shape[:-1], width * self.delays), np.result_type(points, float))
@@ -91,7 +104,7 @@ class Preparation(Registered):
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Preparation:
         """Return the inverse of `state`, also among other entries."""
-        return cls(state["columns"], state["mean"], state["scale"], state.get("delays", 1))
+        return cls(state["columns"], state["mean"], state["scale"], state.get("delays", 1), state.get("weights"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -349,9 +362,19 @@ def _source(readers: dict[str, Reader], rows: Rows, **options: Any) -> Source:
     found = Source(aligned(readers), prepared, standardize=rows.standardize, on_invalid=rows.on_invalid, **options)
     if not isinstance(rows, OpenedRows):
         return found
-    sides = {"x": rows.factors, **dict.fromkeys(found.apart, rows.right_factors)}
-    given = {view: np.tile(factors, rows.delays) for view, factors in sides.items() if factors is not None}
-    factors = {view: found.preparations[view].selected(f[None])[0] for view, f in given.items()}
+    sides = {"x": (rows.factors, rows.weights)}
+    sides |= dict.fromkeys(found.apart, (rows.right_factors, rows.right_weights))
+    factors: dict[str, Array] = {}
+    for view, both in sides.items():
+        own, weights = (
+            None if one is None else found.preparations[view].selected(np.tile(one, rows.delays)[None])[0]
+            for one in both
+        )
+        if weights is not None:
+            found = found.with_preparation(view, weights=weights, scale=1 / np.sqrt(weights))
+            own = np.sqrt(weights) if own is None else own * np.sqrt(weights)
+        if own is not None:
+            factors[view] = own
     return replace(found, names=rows.names, factors=factors)
 
 

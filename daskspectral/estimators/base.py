@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 from daskspectral.basis import BasisRecipe, Landmarks
 from daskspectral.basis.names import NAMES as FUNCTIONS
 from daskspectral.data.integrity import Manifest
-from daskspectral.data.rows import Rows
+from daskspectral.data.rows import OpenedRows, Rows
 from daskspectral.data.source import Preparation, Source
 from daskspectral.engine.memory import chosen_device
 from daskspectral.estimators.bases import BaseEstimator
@@ -259,7 +259,12 @@ class Estimator(Evaluator, BaseEstimator):
         single = operator is None or (not of_trajectories(operator) and len(operator.views) == 1)
         fitted = vars(self).get("preparation_") or Preparation()
         data = self._like_fit(rows.data) if single else rows.data
-        return replace(rows, data=data, columns=fitted.row_columns, standardize=False, delays=fitted.delays)
+        own: dict[str, Any] = {"columns": fitted.row_columns, "standardize": False, "delays": fitted.delays}
+        if isinstance(rows, OpenedRows):
+            sides = {"weights": fitted, "right_weights": vars(self).get("right_preparation_", Preparation())}
+            widths = self.n_features_in_, vars(self).get("n_right_features_in_", 0)
+            own |= {name: _raw_weights(side, width) for (name, side), width in zip(sides.items(), widths, strict=True)}
+        return replace(rows, data=data, **own)
 
     def _pairs_y(self, learns: bool) -> bool:
         """Return whether y is the second view of each row.
@@ -285,6 +290,16 @@ class Estimator(Evaluator, BaseEstimator):
         name = "columns" if rows.columns is not None else "standardize" if rows.standardize else ""
         if name:
             raise ValueError(f"{type(self).__name__} does not support {name}=. Omit it.")
+
+
+def _raw_weights(preparation: Preparation, width: int) -> Array | None:
+    """Return the weights of the columns of the data, 1 for those that are not used; None without weights."""
+    if preparation.weights is None:
+        return None
+    found = np.ones(width)
+    columns = preparation.row_columns
+    found[slice(None) if columns is None else list(columns)] = preparation.weights[: len(columns or found)]
+    return found
 
 
 def _as_saved(params: Mapping[str, Any]) -> dict[str, Any]:

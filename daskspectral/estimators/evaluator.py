@@ -15,7 +15,7 @@ from daskspectral.basis import Basis
 from daskspectral.basis.role import Role
 from daskspectral.data.columns import ColumnNames, Wanted, check_columns
 from daskspectral.data.containers import is_lazy, points_reader
-from daskspectral.data.layout import Layout
+from daskspectral.data.layout import Layout, column_weights
 from daskspectral.data.readers import ArrayReader
 from daskspectral.data.remote import using
 from daskspectral.data.rows import Rows
@@ -45,8 +45,8 @@ class Evaluator(Registered, ABC):
     n_features_in_: int
     numbering: ClassVar[tuple[str, int]] = ("component", 0)
     """Dimension of several functions in labeled results, and number of the first."""
-    takes_delays: ClassVar[bool] = False
-    """Whether rows can be windows of rows of the data."""
+    options_of_rows: ClassVar[tuple[str, ...]] = ()
+    """Options of `Rows` that only some estimators have, of `delays` and `column_weights`."""
     values_name: ClassVar[str] = "eigenfunction"
     """Name of values of the functions in labeled results."""
 
@@ -214,7 +214,13 @@ class Evaluator(Registered, ABC):
             raise ValueError(f"columns must be those of the fit, got {list(rows.columns)}. Omit them.")
         if rows.delays not in (1, fitted.delays):
             raise ValueError(f"delays must be those of the fit, {fitted.delays}, got {rows.delays}. Omit them.")
-        if rows.standardize and fitted.scale is None:
+        if rows.column_weights is not None:
+            names = vars(self).get("columns_"), self.n_features_in_
+            known, weights = fitted.weights, column_weights(rows.column_weights, vars(self).get("layout_"), *names)
+            used = weights if fitted.row_columns is None else weights[list(fitted.row_columns)]
+            if known is None or not np.allclose(np.tile(used, fitted.delays), known):
+                raise ValueError("column_weights must be those of the fit. Omit them.")
+        if rows.standardize and not fitted.standardized:
             raise ValueError("standardize=True requires a fit with it. Omit standardize, or fit again.")
 
     @final

@@ -13,11 +13,11 @@ import numpy as np
 
 from daskspectral.basis.role import Role
 from daskspectral.data.columns import ColumnNames, Wanted, are_names
-from daskspectral.data.containers import as_reader, named_reader
+from daskspectral.data.containers import as_reader, named_reader, points_reader
 from daskspectral.data.files import is_files
 from daskspectral.data.frames import is_frame
 from daskspectral.data.labelled import StackedRows, stack_field, stack_gradients, stack_rows, with_target
-from daskspectral.data.layout import Layout
+from daskspectral.data.layout import Layout, column_weights
 from daskspectral.data.readers import ArrayReader, DaskReader, Reader, ZarrReader, lazy_rows
 from daskspectral.data.rows import OpenedRows, Rows
 from daskspectral.data.source import is_several
@@ -27,6 +27,7 @@ from daskspectral.passes.scale import with_baseline
 from daskspectral.validation import is_data_array, is_sequence, loaded
 
 FIELDS = ("y", "sample_weight")
+RIGHT_WEIGHTS = "right_column_weights"  # key of a call's arguments, if the second view has weights of columns
 RIGHT_LATITUDE = "right_latitude"  # argument of a call if the second view has a different one
 UNNAMED = dict.fromkeys(("sample_dims", "latitude", "anomaly", "detrend"))
 TRIAL, TEST = Role
@@ -128,13 +129,14 @@ def paired_views(first: Rows, arguments: dict[str, Any], wanted: dict[Role, Want
     rows, plain = Rows.of(given), Rows(None)
     if isinstance(given, Rows):
         arguments[RIGHT_LATITUDE] = given.latitude
+        arguments[RIGHT_WEIGHTS] = given.column_weights
     for name in (option.name for option in fields(Rows)[1:]):
         own, of_first = getattr(rows, name), getattr(first, name)
         if (
             (name == "columns" and are_names(own))
             or own is getattr(plain, name)
             or own is of_first
-            or name == "latitude"
+            or name in ("latitude", "column_weights")
         ):
             continue
         if name == "fields" or own != of_first:
@@ -231,7 +233,23 @@ class Reading:
         own |= {"data": self.values["X"], "fields": self.values["fields"], **UNNAMED}
         layouts = self.layouts or {}
         factors, right = (layouts[name].weights if name in layouts else None for name in LAYOUTS)
-        return OpenedRows(**own, names=self._names, factors=factors, right_factors=right)
+        sides: dict[str, Any] = {"factors": factors, "right_factors": right}
+        if self.learns:
+            sides |= self._column_weights(layouts)
+        return OpenedRows(**own, names=self._names, **sides)
+
+    def _column_weights(self, layouts: Mapping[str, Layout]) -> dict[str, Any]:
+        """Return the weights of the columns of each side, for those that have some."""
+        given = {"weights": self.rows.column_weights, "right_weights": self.values.get(RIGHT_WEIGHTS)}
+        found, X = {}, self.values["X"]
+        for (side, own), layout, names in zip(given.items(), LAYOUTS, LABELS[2:], strict=True):
+            if own is None:
+                continue
+            part = (X[-1] if side == "right_weights" else X[0]) if is_several(X) and not isinstance(X, Reader) else X
+            width = points_reader(part, "X").shape[1]
+            known = self.columns.get(names)
+            found[side] = column_weights(own, layouts.get(layout), known, width)
+        return found
 
     @property
     def _names(self) -> Callable[[], Sequence[str]]:

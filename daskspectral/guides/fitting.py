@@ -71,6 +71,7 @@ routing. `help(dsp.model_selection)` explains how to hold out blocks of a trajec
     Rows(field, sample_dims=("time",))              rows are times, columns are all other dimensions
     Rows(field, sample_dims=("member", "time"))     an ensemble; no lag or fold crosses members
     Rows(field, latitude="lat")                     weights by the cosine of the latitude
+    Rows(field, column_weights=areas)               weights of columns: an array, a DataArray, or by name
     Rows(field, anomaly="month", detrend=1)         subtract seasons and a trend, saved with the model
     Rows(x, delays=4)                               windows of rows: extended EOFs, Hankel DMD; patterns by `delay`
     Rows(x, fields={"potential": v})                further arrays that the operator needs, row by row

@@ -122,8 +122,10 @@ def standardized(source: Source) -> Source:
     """
     if not source.standardize:
         return source
-    run = Run(source, plan_rows(source, 50.0 * source.row_bytes), description="standardize")
     views = ("x", *source.apart)
+    for view in views:
+        source = source.with_preparation(view, scale=None)  # of weights, which follow by the factors
+    run = Run(source, plan_rows(source, 50.0 * source.row_bytes), description="standardize")
     spreads: Mapping[str, Any] = run.reduce(
         partial(added, partial(_spreads, views, source.on_invalid == "pairwise"))
     ).sums
@@ -158,10 +160,11 @@ def centered(source: Source, views: Iterable[str]) -> tuple[Source, dict[str, Ar
             continue
         starts = np.unique(np.linspace(0, max(0, source.n - RUN), PLACES).astype(np.int64))
         numbers = np.unique(starts[:, None] + np.arange(min(RUN, source.n)))
-        _, points = take_rows(replace(source, on_invalid="keep", progress=False), numbers, view=view)
+        scale, plain = source.preparations[view].scale, source.with_preparation(view, scale=None)
+        _, points = take_rows(replace(plain, on_invalid="keep", progress=False), numbers, view=view)
         center = _centers(points)
         distances = np.abs(np.where(np.isfinite(points), points - center, 0.0))
-        units[view] = distances.max(axis=0, initial=0.0)
+        units[view] = distances.max(axis=0, initial=0.0) / (1.0 if scale is None else scale)
         if center.any():
             source = source.with_preparation(view, mean=center)
     return source, units

@@ -231,8 +231,8 @@ class ColumnBlocks:
         out[...] = raw
         if mean is not None:
             out -= mean[numbers]
-            if scale is not None:
-                out /= scale[numbers]
+        if scale is not None:
+            out /= scale[numbers]
         return out
 
     def __call__(self, batch: Mapping[str, Array]) -> Iterator[tuple[Array, Array, Array, Array]]:

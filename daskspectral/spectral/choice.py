@@ -102,7 +102,9 @@ class Choice(SearchSpace):
         if self.right is not None:
             self.right.check_against(source, right, self.operator)
         if source.standardize or source.factors:
-            self._check_units("standardize=True" if source.standardize else "latitude=")
+            weighted = any(preparation.weights is not None for preparation in source.preparations.values())
+            name = "column_weights=" if weighted else "latitude="
+            self._check_units("standardize=True" if source.standardize else name)
         if source.on_invalid == "pairwise":
             self._check_gaps(source)
 

@@ -181,7 +181,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
 
     expects: ClassVar = {**SpectralEstimator.expects, "partition_": Partition}
     operator = NeighborJumps()
-    takes_delays = False
+    options_of_rows = ()
     folds = 10
     labels_: Labels
     n_clusters_: int

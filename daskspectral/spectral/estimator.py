@@ -82,7 +82,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
     right_basis: BasisRecipe | str | None = None
     n_components: float
     solver: Solving | None = None
-    takes_delays = True
+    options_of_rows: ClassVar[tuple[str, ...]] = ("delays", "column_weights")
     folds: Any
     random_state: Any
 

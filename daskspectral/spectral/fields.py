@@ -192,7 +192,7 @@ def _scores(model: Any, X: Any, dim: str, modes: Array) -> dict[str, xr.DataArra
 def square_units(model: Any) -> dict[str, str]:
     """Return the unit of variances as attributes; empty if columns have no common unit."""
     layout: Layout | None = vars(model).get("layout_")
-    if model.preparation_.scale is not None:
+    if model.preparation_.standardized:
         return {"units": "1"}
     units = {str(v.attrs.get("units", "")) for v in layout.variables} if layout is not None else {""}
     unit = units.pop() if len(units) == 1 else ""

@@ -48,6 +48,7 @@ OPTIONS: dict[str, Any] = {
     "latitude": "lat",
     "anomaly": "month",
     "detrend": 1,
+    "column_weights": xr.DataArray([0.5, 3.0], dims="lon"),
     "delays": 3,
     "fields": "potential",
     "on_invalid=skip": "skip",
@@ -69,6 +70,7 @@ MANY = [
     ("standardize", "sample_dims", "latitude", "anomaly", "on_invalid=skip", "chunks"),
     ("columns", "standardize", "latitude", "anomaly", "delays", "on_invalid=skip", "sample_weight", "chunks"),
     ("columns", "standardize", "sample_dims", "detrend", "delays", "fields", "sample_weight", "zarr"),
+    ("columns", "standardize", "latitude", "column_weights", "delays", "on_invalid=skip", "sample_weight"),
 ]
 PAIRS: list[tuple[str, ...]] = [pair for pair in combinations(OPTIONS, 2) if {*pair} not in EXCLUSIVE]
 
@@ -88,7 +90,8 @@ class ByHand:
         x, rows = self.stacked(data)
         keep = ~np.isnan(x).all(axis=0)
         self.kept = keep if options.get("on_invalid") == "skip" else np.ones_like(keep)
-        self.column = self.by_latitude(data)[self.kept]
+        weights = np.resize(np.asarray(options.get("column_weights", 1.0)), len(self.kept))
+        self.column = (self.by_latitude(data) * np.sqrt(weights))[self.kept]
         w = self.row_weights(data, 1)
         z, valid = x[:, self.kept] * self.column, np.ones(len(x), bool)
         columns = np.array(options.get("columns", range(z.shape[1])))
@@ -215,8 +218,9 @@ def contained(data: xr.DataArray, pair: tuple[str, ...], path: Path) -> Any:
 
 
 def rows_of(data: Any, options: dict[str, Any], pair: tuple[str, ...], times: slice) -> tuple[dsp.Rows, dict[str, Any]]:
-    known = {"columns", "standardize", "latitude", "anomaly", "detrend", "delays", "on_invalid", "allow_missing"}
-    own = {name: value for name, value in options.items() if name in known | {"storage_options"}}
+    known = {"columns", "standardize", "latitude", "column_weights", "anomaly", "detrend", "delays", "on_invalid"}
+    known |= {"allow_missing", "storage_options"}
+    own = {name: value for name, value in options.items() if name in known}
     own["sample_dims"] = options.get("sample_dims", "time")
     broad = "lat" in own["sample_dims"]
     if "fields" in options:

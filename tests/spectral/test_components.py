@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
+import dask.array as da
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.signal
 import scipy.special
@@ -129,6 +132,72 @@ def test_what_is_in_the_units_of_weighted_fields(standardize: bool) -> None:
     assert_close(np.abs(shown.components.values.reshape(maps.shape)), np.abs(maps), 1e-8)
     assert_close(model.significance().explained, plain.explained_variance_ratio_, 1e-9)
     assert model.significance().verdict == plain.significance().verdict
+
+
+WEIGHTS = RNG.uniform(0.2, 3, 12)
+GRID = xr.DataArray(X.reshape(N, 3, 4), {"lat": [0, 1, 2], "lon": [0, 5, 6, 7]}, ("time", "lat", "lon"), name="t")
+AREAS = xr.DataArray(WEIGHTS.reshape(3, 4), {"lat": [0, 1, 2], "lon": [0, 5, 6, 7]}, ("lat", "lon"))
+NAMES = list("abcdefghijkl")
+WEIGHTED = {
+    "array": dsp.Rows(X, column_weights=WEIGHTS),
+    "lazy": dsp.Rows(da.from_array(X, chunks=(70, 5)), column_weights=WEIGHTS.tolist()),
+    "areas in another order": dsp.Rows(GRID, column_weights=AREAS[::-1, [2, 0, 1, 3]]),
+    "a grid": dsp.Rows(GRID.chunk(time=90), column_weights=AREAS.values),
+    "by name": dsp.Rows(pd.DataFrame(X, columns=NAMES), column_weights=dict(zip(NAMES, WEIGHTS, strict=True))),
+    "a series": dsp.Rows(pd.DataFrame(X, columns=NAMES), column_weights=pd.Series(WEIGHTS[::-1], NAMES[::-1])),
+    "by variable": dsp.Rows(
+        xr.Dataset({name: ("time", column) for name, column in zip(NAMES, X.T, strict=True)}),
+        column_weights=dict(zip(NAMES, WEIGHTS, strict=True)),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", WEIGHTED)
+@pytest.mark.parametrize("standardize", [False, True])
+def test_weights_of_columns_are_those_of_columns_multiplied_by_hand(kind: str, standardize: bool) -> None:
+    rows, root = replace(WEIGHTED[kind], standardize=standardize), np.sqrt(WEIGHTS)
+    scale = root / X.std(axis=0) if standardize else root
+    model, wanted = (dsp.EOF(3, random_state=0).fit(data) for data in (rows, X * scale))
+    np.testing.assert_allclose(model.eigenvalues_, wanted.eigenvalues_, rtol=1e-12)
+    np.testing.assert_allclose(model.eigenvalue_errors_, wanted.eigenvalue_errors_, rtol=1e-9)
+    np.testing.assert_allclose(model.patterns_.single, wanted.patterns_.single / scale, atol=1e-9)
+    for data in (rows, rows.data):
+        np.testing.assert_allclose(model.transform(data), wanted.transform(X * scale), atol=1e-9)
+    np.testing.assert_array_equal(reloaded(model).transform(rows.data), model.transform(rows))
+
+
+def test_weights_of_the_columns_of_two_fields_and_of_fewer_rows_than_columns() -> None:
+    own, other = np.sqrt(WEIGHTS), np.sqrt(WEIGHTS[:4])
+    y = X[:, :4] + RNG.standard_normal((N, 4))
+    found = dsp.MCA(2).fit(dsp.Rows(X, column_weights=own**2), dsp.Rows(y, column_weights=other**2))
+    wanted = dsp.MCA(2).fit(X * own, y * other)
+    np.testing.assert_allclose(found.singular_values_, wanted.singular_values_, rtol=1e-10)
+    np.testing.assert_allclose(found.transform(y, side="right"), wanted.transform(y * other, side="right"), atol=1e-8)
+    half = dsp.EOF(2).fit(dsp.Rows(X[:300], column_weights=own**2)).update(X)
+    np.testing.assert_allclose(half.eigenvalues_, dsp.EOF(2).fit(X * own).eigenvalues_, rtol=1e-12)
+    wide = RNG.standard_normal((40, 60)) + 100
+    roots = np.sqrt(RNG.uniform(0.2, 3, 60))
+    model, same = dsp.EOF(3).fit(dsp.Rows(wide, column_weights=roots**2)), dsp.EOF(3).fit(wide * roots)
+    np.testing.assert_allclose(model.eigenvalues_, same.eigenvalues_, rtol=1e-10)
+    np.testing.assert_allclose(model.patterns_.single, same.patterns_.single / roots, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: dsp.EOF(2).fit(dsp.Rows(X, column_weights=WEIGHTS[:3])),
+        lambda: dsp.EOF(2).fit(dsp.Rows(X, column_weights=WEIGHTS - 1)),
+        lambda: dsp.EOF(2).fit(dsp.Rows(X, column_weights={"a": 1})),
+        lambda: dsp.EOF(2).fit(dsp.Rows(GRID, column_weights=AREAS.rename(lat="y"))),
+        lambda: dsp.EOF(2).fit(dsp.Rows(GRID, column_weights=AREAS.assign_coords(lat=[0, 1, 3]))),
+        lambda: dsp.EOF(2).fit(X).transform(dsp.Rows(X, column_weights=WEIGHTS)),
+        lambda: dsp.EOF(2).fit(dsp.Rows(X, column_weights=WEIGHTS)).transform(dsp.Rows(X, column_weights=2 * WEIGHTS)),
+        lambda: dsp.HermiteRegressor().fit(dsp.Rows(X, column_weights=WEIGHTS), X[:, 0]),
+    ],
+)
+def test_weights_of_columns_that_are_refused(call: Any) -> None:
+    with pytest.raises(ValueError, match="column_weights"):
+        call()
 
 
 def test_shares_of_columns_with_gaps_are_of_the_variances_of_what_is_present() -> None:
