@@ -24,7 +24,8 @@ A first session; `x.npy` and `y.npy` are any two arrays (n, d) with equal number
 
 - `sample` writes test distributions of any size; `verify` checks metadata, listing and checksums of a zarr store, and
   counts rows with NaN or infinity. Commands also read .npy, .parquet, .csv, .tsv and .nc files.
-- `plan` prints tasks and memory. `fit` resumes from `--checkpoint`.
+- `plan` prints tasks and memory, and the time if a Fourier basis would be much faster. `fit` resumes from
+  `--checkpoint`.
   `--lattice` selects a Fourier basis (two columns, a billion rows), `--network 96,96,96` a network of three hidden
   layers. Every operator has a name; its arrays are passed as `--operator generator --drift b.zarr --diffusion 1.0` or
   `--field NAME=PATH`. The result of `--operator covariance` is an `EOF`, of `crosscovariance` an `MCA`, of

@@ -20,13 +20,14 @@ from daskspectral.neural import State
 from daskspectral.operators import Operator
 from daskspectral.operators.laplacian import has_graph
 from daskspectral.passes.folds import FoldRequest
-from daskspectral.passes.sums import Discretization, Outline, PassPlan, measure, plan_sums
+from daskspectral.passes.sums import Discretization, Outline, PassPlan, measure, plan_sums, seconds_of
 from daskspectral.registry import decode, encode
 from daskspectral.store import read_state, write_state
 
 logger = logging.getLogger("daskspectral.plan")
 Sizes = tuple[int, int | None]
 FoldRuleOf = Callable[[Sizes], FoldRule | None]
+LONG = 60  # seconds of a pass to which a faster one is proposed
 TRAINING = ".training"  # file of the state of a training, in the folder of a checkpoint
 
 
@@ -72,6 +73,7 @@ class Session:
     `choose(source, fold_rule, state)` returns the functions and the scaling of columns; a training of networks requires
     the fold rule for numbers of functions, and the store of its state, or None. If the outline of the functions is
     `expected`, the plan is made before any work. `choosing` is the memory of the automatic selection in bytes.
+    `lattice` is the outline of a lattice that could replace the functions.
     """
 
     source: Source
@@ -82,6 +84,7 @@ class Session:
     asked: FoldRequest | None = None
     expected: Outline | None = None
     choosing: int = 0
+    lattice: Outline | None = None
 
     @cached_property
     def folds(self) -> FoldRequest | None:
@@ -91,7 +94,14 @@ class Session:
     @cached_property
     def outline(self) -> PassPlan | None:
         """Plan before any work; None if the number of functions depends on the data."""
-        return None if self.expected is None else self._planned(self.expected, self.choosing)
+        if self.expected is None:
+            return None
+        seconds = seconds_of(self.source, self.operator, self.expected)
+        faster = None
+        if self.lattice is not None and self.device == "cpu":
+            least = seconds_of(self.source, self.operator, self.lattice)
+            faster = least if seconds > max(LONG, 4 * least) else None
+        return self._planned(self.expected, self.choosing, seconds, faster)
 
     def plan(self) -> PassPlan:
         """Return the plan of the pass; functions are selected first if it depends on them.
@@ -134,9 +144,12 @@ class Session:
     def _fold_rule(self, sizes: Sizes) -> FoldRule | None:
         return self._planned(Outline(sizes, self.expected is not None and self.expected.apart)).fold_rule
 
-    def _planned(self, outline: Outline, choosing: int = 0) -> PassPlan:
+    def _planned(
+        self, outline: Outline, choosing: int = 0, seconds: float = 0.0, faster: float | None = None
+    ) -> PassPlan:
         shared: dict[str, Any] = {"device": self.device, "folds": self.folds, "choosing": choosing}
         plan = plan_sums(self.source, self.operator, outline, self.dtype, **shared)
+        plan = replace(plan, seconds=seconds, faster=faster)
         logger.info("plan: %s", plan)
         return plan
 

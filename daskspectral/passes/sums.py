@@ -48,6 +48,7 @@ from daskspectral.solve import NormConstrained
 
 Array = NDArray[np.floating[Any]]
 SHARE_SAMPLE = 256
+THREAD_FLOPS = 4e10  # a second of one thread: 2.5e10 to 1e11 were measured
 TESTED_ROWS, TESTED_SHARE = 8000, 1 / 32  # minimum rows and share for tests of transfer operators
 MOST_DROPPED, MOST_APART = 0.1, 0.75  # shares of rows that coincide with landmarks
 CHANCE = 0.06  # three standard errors of such a share in a sample
@@ -148,17 +149,40 @@ class Discretization(Registered):
 
 @dataclass(frozen=True, eq=False)
 class PassPlan:
-    """Plan of a pass: ranges of rows, memory of a process on the local scheduler, rule of folds, dtype and device."""
+    """Plan of a pass: ranges of rows, memory of a process on the local scheduler, rule of folds, dtype and device.
+
+    `seconds` is the time of one thread of a CPU, `faster` that of the same pass with a `FourierBasis`, None if that is
+    not much faster or not possible.
+    """
 
     ranges: Plan
     memory: Memory
     fold_rule: FoldRule | None
     dtype: str
     device: str
+    seconds: float = 0.0
+    faster: float | None = None
 
     def __str__(self) -> str:
         tasks, epochs = len(self.ranges.ranges), len(self.ranges.epochs)
-        return f"{tasks} task{'s' * (tasks > 1)} in {epochs} epoch{'s' * (epochs > 1)}; {self.memory}"
+        text = f"{tasks} task{'s' * (tasks > 1)} in {epochs} epoch{'s' * (epochs > 1)}; {self.memory}"
+        if self.faster is None:
+            return text
+        return (
+            f"{text}. The pass takes about {_duration(self.seconds)} of one thread, and about "
+            f"{_duration(self.faster)} with basis=FourierBasis() (--lattice auto)"
+        )
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
+
+
+def seconds_of(source: Source, operator: Operator, outline: Outline) -> float:
+    """Return about how many seconds one thread sums all rows, with functions of this outline."""
+    cost = None if outline.basis is None else outline.basis.sum_cost(operator.forms, operator.functionals, "cpu")
+    flops = flops_of(source, max(size or 0 for size in outline.sizes)) if cost is None else cost.flops
+    return source.n * flops / THREAD_FLOPS
 
 
 def flops_of(source: Source, p: int) -> float:

@@ -10,9 +10,20 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Basis, BasisRecipe, CentroidBasis, Landmarks, NearestCentroids, NetworkBasis, NeuralBasis
+from daskspectral.basis import (
+    Basis,
+    BasisRecipe,
+    CentroidBasis,
+    FourierBasis,
+    Landmarks,
+    NearestCentroids,
+    NetworkBasis,
+    NeuralBasis,
+)
+from daskspectral.basis.lattice import FourierLattice
 from daskspectral.basis.names import named
 from daskspectral.basis.role import Role
+from daskspectral.choosing.lattice import with_method
 from daskspectral.choosing.networks import reserved_folds, rounds_of, train
 from daskspectral.choosing.search import decide, pilot_bytes
 from daskspectral.choosing.spaces import FunctionSpace, SearchSpace
@@ -78,6 +89,20 @@ class Choice(SearchSpace):
         apart = self.landmark_rows(source, self.left.size - self.left.constant) == LandmarkRows.APART
         probe, own = self.left.probe(source, self.operator), self.left.directions
         return Outline(self.sizes, apart, probe, None if own is None or not own.of_rows else own.size)
+
+    def lattice(self, source: Source) -> Outline | None:
+        """Return the outline with a `FourierBasis` in place of landmarks, None if it cannot replace them."""
+        landmarks = self.left.landmarks
+        if self.right is not None or landmarks is None or landmarks.linear or self.left.recipe.vanishes:
+            return None
+        try:
+            left = FunctionSpace.of(FourierBasis(), self.left.role, self.left.view, self.operator)
+            found = replace(self, left=left).fitted_to(source)
+            found.check_against(source)
+        except ValueError:
+            return None
+        outline = found.outline(source)
+        return replace(outline, basis=with_method(cast(FourierLattice, outline.basis), self.operator))
 
     def landmark_rows(self, source: Source, size: int) -> LandmarkRows:
         """Return the treatment of rows that coincide with the `size` left landmarks, judged by their number.

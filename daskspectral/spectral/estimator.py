@@ -297,8 +297,8 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         def choose(source: Source, fold_rule: FoldRuleOf, kept: TrainingState | None) -> Discretization:
             return choice.discretize(source, self.random_state, fold_rule, kept)
 
-        expected, choosing = choice.outline(source), choice.choosing(source)
-        return Session(source, operator, choose, self.dtype, chosen_device(self.device), folds, expected, choosing)
+        planned = choice.outline(source), choice.choosing(source), choice.lattice(source)
+        return Session(source, operator, choose, self.dtype, chosen_device(self.device), folds, *planned)
 
     def update(
         self,

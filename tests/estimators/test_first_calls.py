@@ -139,3 +139,24 @@ def test_every_estimator_hints_at_affinities_and_proposes_its_input(estimator: A
     skips = "on_invalid='skip'" in str(caught.value)
     assert skips != isinstance(estimator, dsp.KernelEmbedding)
     estimator.fit(Rows(x, on_invalid="skip") if skips else x[np.isfinite(x).all(axis=1)])
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "model", "faster"),
+    [
+        (50_000_000, 3, dsp.SpectralDecomposition(), True),
+        (50_000_000, 1, dsp.SpectralDecomposition(basis=dsp.basis.Landmarks(n_landmarks=300)), True),
+        (50_000_000, 3, dsp.SpectralDecomposition(basis="fourier"), False),
+        (50_000_000, 4, dsp.SpectralDecomposition(), False),
+        (100_000, 3, dsp.SpectralDecomposition(), False),
+        (50_000_000, 3, dsp.EOF(), False),
+        (50_000_000, 3, dsp.Koopman(1), False),
+    ],
+    ids=str,
+)
+def test_a_plan_reports_a_lattice_that_is_much_faster(rows: int, columns: int, model: Any, faster: bool) -> None:
+    plan = model.plan(np.broadcast_to(np.zeros(columns), (rows, columns)))
+    assert ("with basis=FourierBasis()" in str(plan)) == (plan.faster is not None) == faster
+    if plan.faster is not None:
+        assert 4 * plan.faster < plan.seconds
+        assert 10 < plan.faster < 60
