@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Basis
 from daskspectral.data.source import Source
+from daskspectral.data.writing import progress_bar
 from daskspectral.engine.sampling import draw_fields
 from daskspectral.moments.counting import repeats
 from daskspectral.moments.folds import FOLD, distinct_rows
@@ -29,7 +31,10 @@ LEAST_DISTINCT = 0.5  # of the rows
 
 @dataclass(frozen=True, eq=False)
 class Pilot:
-    """Rows in memory: prepared `fields`, `raw` points of each view, and the fold of each row (m,), of `folds`."""
+    """Rows in memory: prepared `fields`, `raw` points of each view, and the fold of each row (m,), of `folds`.
+
+    `tried` is called by each trial.
+    """
 
     source: Source
     operator: Operator
@@ -37,6 +42,7 @@ class Pilot:
     raw: Mapping[str, Array]
     fold: NDArray[np.int64]
     folds: int
+    tried: Callable[[], object] = bool  # nothing
 
     @classmethod
     def draw(cls, source: Source, operator: Operator, rng: np.random.Generator, *, blocks: bool) -> Pilot:
@@ -71,6 +77,12 @@ class Pilot:
             folds = min(folds, number)
             fold = rng.permutation(np.arange(number) * folds // number)[rows]
         return cls(source, operator, fields, raw, fold, folds)
+
+    @contextmanager
+    def counted(self) -> Iterator[Pilot]:
+        """Yield the same with a progress bar that counts trials."""
+        with progress_bar(None, "choice", self.source.progress, unit="trials", leave=False) as bar:
+            yield replace(self, tried=bar.update)
 
     @property
     def rows(self) -> int:
@@ -122,6 +134,7 @@ class Pilot:
 
     def trial(self, basis: Basis, right: Basis | None, landmark: NDArray[np.bool_], dtype: str) -> Trial:
         """Return the bases measured on these rows; rows marked by `landmark` (m,) are not used for validation."""
+        self.tried()
         preparation = self.source.preparation
         measure = measure_of(basis, right, self.operator, dtype)
         task = SumTask(measure, self.operator, preparation.scale, preparation.columns)

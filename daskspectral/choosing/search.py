@@ -560,9 +560,14 @@ def decide(source: Source, wanted: SearchSpace, rng: np.random.Generator) -> Sel
     Other families participate if the left functions are completely open. Raises InvalidRowError for an invalid row
     (on_invalid="raise"), ValueError if no row is valid, or all are equal, and LinAlgError if no candidate converges.
     """
+    operator = wanted.operator.validation_operator or wanted.operator
+    with Pilot.draw(source, operator, rng, blocks=source.lagged is not None).counted() as pilot:
+        return _decided(pilot, source, wanted, rng)
+
+
+def _decided(pilot: Pilot, source: Source, wanted: SearchSpace, rng: np.random.Generator) -> Selection:
     operator = wanted.operator
     periods = wanted.left.periods_in(source, operator) if wanted.alone else None
-    pilot = Pilot.draw(source, operator.validation_operator or operator, rng, blocks=source.lagged is not None)
     advise_copies(pilot.raw["x"], source)
     if pilot.repeated is not None:
         warn_user(

@@ -51,7 +51,14 @@ def decide_regression(
     Folds are contiguous if `blocks`. Raises InvalidRowError for an invalid row (on_invalid="raise"), and ValueError
     if no row is valid.
     """
-    pilot, landmarks = Pilot.draw(source, operator, rng, blocks=blocks), side.drawing
+    with Pilot.draw(source, operator, rng, blocks=blocks).counted() as pilot:
+        return _decided(pilot, source, operator, side, terms, rng)
+
+
+def _decided(
+    pilot: Pilot, source: Source, operator: Regression, side: FunctionSpace, terms: Terms, rng: np.random.Generator
+) -> Selection:
+    landmarks = side.drawing
     _advise_units(pilot)
     derivatives = 3 if operator.gradients else 0  # with gradients the rough kernel has two more
     kernels = families_of(landmarks.kernel, derivatives, side.periods_in(source, operator))

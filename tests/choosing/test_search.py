@@ -9,6 +9,8 @@ from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.basis import FourierBasis, Landmarks, NormalizedRBF
+from daskspectral.choosing import pilot as pilots
+from daskspectral.data.writing import progress_bar
 from daskspectral.errors import RankWarning, ReliabilityWarning
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.moments.trial import Trial
@@ -204,3 +206,19 @@ def test_a_slow_column_among_many_fast_ones_is_found() -> None:
     weights = model.patterns_.single[1] / x.std(axis=0)
     assert abs(weights[0]) > 3 * np.abs(weights[1:]).max()
     assert "linear" in model.search_results_.chosen.kernel
+
+
+@pytest.mark.parametrize("model", [dsp.SpectralDecomposition(n_components=2), dsp.HermiteRegressor()], ids=str)
+def test_the_choice_has_a_bar_that_counts_trials(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    bars: list[Any] = []
+
+    def recorded(*args: Any, **options: Any) -> Any:
+        bars.append(progress_bar(*args, **options))
+        return bars[-1]
+
+    monkeypatch.setattr(pilots, "progress_bar", recorded)
+    x = np.random.default_rng(0).standard_normal((120, 2))
+    model.fit(x, x[:, 0], progress=True) if isinstance(model, dsp.HermiteRegressor) else model.fit(x, progress=True)
+    (bar,) = bars
+    assert (bar.desc, bar.total) == ("choice", None)
+    assert bar.n >= 6  # scales of two kernels at least
