@@ -1,4 +1,4 @@
-"""The engine: plans of row ranges, `reduce` and `map` over them, on whatever dask scheduler is active."""
+"""Plans of row ranges, and `reduce` and `map` over them on the active dask scheduler."""
 
 from daskspectral.engine.plan import Plan, plan_rows, plan_run
 from daskspectral.engine.run import Run

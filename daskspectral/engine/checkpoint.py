@@ -1,4 +1,4 @@
-"""Checkpoints: the sums so far, the epochs that they cover, and what they are sums of."""
+"""Checkpoints: partial sums, the epochs that they cover, and the identity of the run."""
 
 from __future__ import annotations
 
@@ -33,10 +33,9 @@ class Checkpoint:
     """The partial sums of one run, in a folder of numbered zarr groups; the newest undamaged group counts.
 
     A run adds its sums epoch by epoch, an epoch being a fixed number of tasks: `total` is the sum of the first `epochs`
-    epochs, written at most every `every` seconds. `identity` says what is summed (data, estimator) and `plan` over
-    which ranges of rows: a run resumes only where all of it agrees. `constants` are what a resumed run takes over from
-    the first (landmarks, the scaling of columns). `check`, called before sums are written, raises OSError where the
-    data have changed.
+    epochs, written at most every `every` seconds. `identity` describes the data and the estimator, and `plan` the
+    ranges of rows: a run resumes only if both agree. `constants` are reused by a resumed run (landmarks, scaling of
+    columns). `check`, called before sums are written, raises OSError if the data have changed.
     """
 
     path: Folder
@@ -49,9 +48,9 @@ class Checkpoint:
     check: Callable[[], None] | None = field(default=None, init=False)
     saved: int = field(default=-1, init=False)
     spoilt: bool = field(default=False, init=False)
-    """The data changed: sums are written no more."""
+    """The data changed: sums are no longer written."""
     _written: float = field(default_factory=time.monotonic, init=False)
-    _cost: float = field(default=0.0, init=False)  # seconds that the last check took
+    _cost: float = field(default=0.0, init=False)  # seconds of the last check
 
     @classmethod
     def take_up(
@@ -62,11 +61,10 @@ class Checkpoint:
         kinds: Mapping[str, Any],
         every: float,
     ) -> Checkpoint:
-        """The checkpoint of this run at a path, or a new one where there is none, of which the constants are written.
+        """Return the checkpoint of this run at a path, or create one and write its constants.
 
-        `kinds` are the classes of the constants. Raises ValueError for the checkpoint of another run, saying what
-        differs, and OSError where all its epochs are damaged. A damaged epoch
-        is passed over if an older one is undamaged.
+        `kinds` are the classes of the constants. Raises ValueError, with the differences, for the checkpoint of another
+        run, and OSError if all its epochs are damaged. A damaged epoch is skipped if an older one is intact.
         """
         directory = folder_at(path)
         saved = sorted(_saved_epochs(directory), reverse=True)
@@ -80,8 +78,8 @@ class Checkpoint:
         differences = list(_differences(state["identity"], json.loads(_text(identity))))
         if differences:
             raise ValueError(
-                f"the checkpoint {directory} is of another run: {'; '.join(differences)}. Give what that run was "
-                "given, to go on with it, or another path, or delete it to start anew"
+                f"the checkpoint {directory} is of another run: {'; '.join(differences)}. Pass the arguments "
+                "of that run to resume it, or another path, or delete it to start anew"
             )
         for epochs, reason in damaged.items():
             logger.warning(
@@ -92,11 +90,11 @@ class Checkpoint:
             known = decode(state["constants"], dict, trusted=foreign(identity))
             strange = [name for name, kind in kinds.items() if not isinstance(known.get(name), kind)]
             if strange:
-                raise ValueError(f"it lacks {strange[0]}, or has something else in its place")
+                raise ValueError(f"it has no valid {strange[0]}")
             total = None if state["total"] is None else _total_of(state["total"])
         except (ValueError, KeyError, TypeError) as error:
             asked = error.names if isinstance(error, UntrustedError) else ()
-            why = f"it asks for {', '.join(asked)}, which is none of this run's" if asked else error
+            why = f"it names {', '.join(asked)}, which this run does not have" if asked else error
             raise OSError(
                 f"the checkpoint {directory} was not written by a run like this one: {why}. Delete it to start anew"
             ) from error
@@ -105,7 +103,7 @@ class Checkpoint:
         return found
 
     def agree(self, plan: Plan) -> None:
-        """Take over the plan of a run. Raises ValueError where the sums so far follow another plan."""
+        """Set the plan of a run. Raises ValueError if the partial sums follow another plan."""
         now = hashlib.sha256(repr(plan).encode()).hexdigest()
         if self.total is not None and self.plan != now:
             raise ValueError(
@@ -115,15 +113,15 @@ class Checkpoint:
         self.plan = now
 
     def add(self, epochs: int, total: Total) -> None:
-        """Take the sums of the first `epochs` epochs; they are written once the interval has passed."""
+        """Set the sums of the first `epochs` epochs, which are written once the interval has passed."""
         self.epochs, self.total = epochs, total
         if time.monotonic() - self._written >= max(self.every, 10 * self._cost):
             self.write()
 
     def write(self) -> None:
-        """Write the sums so far; they appear whole or not at all. Of older sums only the latest are kept.
+        """Write the partial sums, atomically, and delete all older ones but the latest.
 
-        Raises OSError where the data changed (the checkpoint then keeps sums of the data as they were).
+        Raises OSError if the data changed (the checkpoint keeps sums of the earlier data).
         """
         if self.spoilt or self.saved == self.epochs:
             return
@@ -150,31 +148,33 @@ class Checkpoint:
         }
         write_state(f"{self.path}/{_name(self.epochs)}", "checkpoint", state, overwrite=True)
         latest = max((k for k in _saved_epochs(self.path) if k < self.epochs), default=-1)
-        for older in _named_epochs(self.path):  # what a killed run left unfinished too
+        for older in _named_epochs(self.path):  # also unfinished parts of a killed run
             if older < self.epochs and older != latest:
                 self.path.delete(_name(older))
         self._written, self.saved = time.monotonic(), self.epochs
 
 
 def checkpoint_directory(path: str | os.PathLike[str]) -> Folder:
-    """The folder of a checkpoint at a path or URL. Raises ValueError or OSError where there can be none."""
+    """Return the folder of a checkpoint at a path or URL. Raises ValueError or OSError for an invalid one."""
     if not os.fspath(path):
-        raise ValueError("a checkpoint is the path or URL of a directory; it is empty")
+        raise ValueError("a checkpoint must be the path or URL of a directory, got an empty one")
     directory = folder_at(path)
     if directory.path is None:
         parent = Folder(str(directory).rpartition("/")[0])
         above = [parent] if "/" in parent.root else []
     else:
         if directory.exists and not directory.path.is_dir():
-            raise ValueError(f"a checkpoint is a directory, and {directory} is a file; choose another path")
+            raise ValueError(f"a checkpoint must be a directory, got the file {directory}. Choose another path")
         Folder(directory.path.parent).refuse_unwritable(f"the checkpoint {directory.path.name}")
         above = [*map(Folder, directory.path.parents)]
     for store in above:
         if store.is_store:
-            raise ValueError(f"the checkpoint {directory} lies inside the zarr store {store}; choose a path beside it")
+            raise ValueError(
+                f"the checkpoint {directory} must not be inside the zarr store {store}. Choose another path"
+            )
     foreign = any(not name.startswith(".") for name in directory.names())
     if foreign and not _saved_epochs(directory):
-        raise ValueError(f"{directory} exists and is not a checkpoint; choose another path")
+        raise ValueError(f"{directory} must be a checkpoint or not exist. Choose another path")
     if directory.path is None or directory.exists:
         directory.refuse_unwritable("the sums of a checkpoint")
     return directory
@@ -196,15 +196,15 @@ def locked_checkpoint(path: str | os.PathLike[str] | None, every: float) -> Iter
     directory = checkpoint_directory(path)
     with room_at(path), locked(directory, "the checkpoint"):
         for name in directory.names():
-            if name.startswith(".epoch-"):  # what a run left that was killed while it wrote
+            if name.startswith(".epoch-"):  # left by a run that was killed while it wrote
                 directory.delete(name)
         yield
 
 
 def _newest(directory: Folder, saved: list[int]) -> tuple[int, dict[str, Any], dict[int, Exception]]:
-    """The first undamaged one of these epochs, its state, and what is wrong with those before it.
+    """Return the first intact epoch, its state, and the errors of those before it.
 
-    Raises OSError where all are damaged.
+    Raises OSError if all are damaged.
     """
     damaged: dict[int, Exception] = {}
     for epochs in saved:
@@ -212,7 +212,7 @@ def _newest(directory: Folder, saved: list[int]) -> tuple[int, dict[str, Any], d
             return epochs, _read(directory, epochs), damaged
         except PermissionError:
             raise
-        except (ValueError, OSError, KeyError, TypeError, AttributeError) as error:  # zarr's own, of odd JSON
+        except (ValueError, OSError, KeyError, TypeError, AttributeError) as error:  # from zarr, for odd JSON
             damaged[epochs] = error
     raise OSError(
         f"no epoch of the checkpoint {directory} can be read: "
@@ -221,26 +221,26 @@ def _newest(directory: Folder, saved: list[int]) -> tuple[int, dict[str, Any], d
 
 
 def _total_of(state: Mapping[str, Any]) -> Total:
-    """The sums of an epoch."""
+    """Return the sums of an epoch."""
     return Total(decode(state["sums"], dict), float(state["weight"]), int(state["count"]), int(state["skipped"]))
 
 
 def _read(directory: Folder, epochs: int) -> dict[str, Any]:
-    """The state of one epoch. Raises OSError, ValueError, KeyError or TypeError where it is damaged."""
+    """Return the state of one epoch. Raises OSError, ValueError, KeyError or TypeError if it is damaged."""
     kind, state = read_state(f"{directory}/{_name(epochs)}")
     if kind != "checkpoint":
         raise ValueError(f"it holds {kind!r}, not a checkpoint")
     if not isinstance(state, Mapping) or not state.keys() >= {"identity", "constants", "plan", "epochs", "total"}:
         raise ValueError("its parts are not those of a checkpoint")
     if not isinstance(state["identity"], Mapping):
-        raise ValueError("it does not say of what it is")
+        raise ValueError("it has no identity")
     if state["epochs"] != epochs:
         raise OSError(f"it holds the sums of {state['epochs']} epochs")
     return dict(state)
 
 
 def _text(value: Any) -> str:
-    """Plain data as JSON; arrays, which have digests of their own, by their shape."""
+    """Return plain data as JSON, with shapes in place of arrays, which have separate digests."""
     return json.dumps(value, sort_keys=True, default=lambda v: v.item() if isinstance(v, np.generic) else list(v.shape))
 
 
@@ -249,11 +249,11 @@ def _name(epochs: int) -> str:
 
 
 def _reason(error: Exception) -> str:
-    return str(error).removesuffix("; save it again")  # what nobody can do with a checkpoint
+    return str(error).removesuffix("; save it again")  # not possible for a checkpoint
 
 
 def _saved_epochs(directory: Folder) -> list[int]:
-    """The epochs that were written to their end."""
+    """Return the epochs that were written completely."""
     return [k for k in _named_epochs(directory) if directory.holds(f"{_name(k)}/zarr.json")]
 
 
@@ -263,7 +263,7 @@ def _named_epochs(directory: Folder) -> list[int]:
 
 
 def _differences(then: Any, now: Any, name: str = "") -> Iterator[str]:
-    """What differs, each as 'name (then a, now b)'."""
+    """Yield the differences as 'name (then a, now b)'."""
     if isinstance(then, Mapping) and isinstance(now, Mapping):
         for key in dict.fromkeys([*now, *then]):
             yield from _differences(then.get(key), now.get(key), f"{name} {key}".lstrip())

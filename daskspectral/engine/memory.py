@@ -1,4 +1,4 @@
-"""What a run will need in memory, before it starts: from p, d, the block, the threads and the dtype; and its device."""
+"""Predicted memory of a run, from p, d, the block, the threads and the dtype; and its device."""
 
 from __future__ import annotations
 
@@ -22,31 +22,34 @@ from daskspectral.engine.scheduler import active_client
 
 
 def chosen_device(name: str) -> str:
-    """The device of a run, "cpu" or "cuda", for "auto" a GPU where this process, or every worker, has one.
+    """Return the device of a run, "cpu" or "cuda"; "auto" selects a GPU if this process, or every worker, has one.
 
-    Of a cluster without workers, which come and go, "cuda" is taken at its word. Raises ValueError for another name,
-    ImportError or RuntimeError for "cuda" where it cannot be had, and RuntimeError for "auto" where no worker can tell.
+    "cuda" is not checked on a cluster without workers, because they may start later. Raises ValueError for another
+    name, ImportError or RuntimeError if "cuda" is not available, and RuntimeError for "auto" on a cluster without
+    workers.
     """
     client = active_client() if name in DEVICES else None
     if client is None or name == "cpu":
         return device_of(name).name
     found = client.run(_attempt, name)
     if not found and name == "auto":
-        raise RuntimeError("device='auto' asks the workers, and the cluster has none yet: give 'cpu' or 'cuda'")
+        raise RuntimeError("device='auto' requires workers, and the cluster has none yet. Pass 'cpu' or 'cuda'")
     failures = {worker: answer for worker, answer in found.items() if answer not in DEVICES}
     if failures:
         worker, reason = next(iter(failures.items()))
-        raise RuntimeError(f"{len(failures)} of {len(found)} workers cannot take device={name!r}, {worker}: {reason}")
+        raise RuntimeError(
+            f"{len(failures)} of {len(found)} workers do not support device={name!r}, {worker}: {reason}"
+        )
     return "cuda" if {*found.values()} <= {"cuda"} else "cpu"
 
 
 def device_here(name: str) -> Device:
-    """The device of what the driving process does by itself: the host where only the workers have another."""
+    """Return the device of the driving process: the host if only workers have an accelerator."""
     return device_of(name) if _attempt(name) in DEVICES else HOST
 
 
 def free_there(name: str) -> int | None:
-    """The bytes that are free on the device of this process, the least of the workers of its cluster; None on a CPU."""
+    """Return the free bytes on the device of this process, or the minimum of the workers; None on a CPU."""
     client = active_client()
     if client is None or name == "cpu":
         return device_of(name).free()
@@ -55,7 +58,7 @@ def free_there(name: str) -> int | None:
 
 
 def _attempt(name: str) -> str:
-    """The device of a worker, or why it has none."""
+    """Return the device of a worker, or the reason why it has none."""
     try:
         return device_of(name).name
     except (ImportError, RuntimeError) as error:
@@ -64,16 +67,16 @@ def _attempt(name: str) -> str:
 
 logger = logging.getLogger("daskspectral")
 LEAST_RELEASED = 1 << 28  # bytes that a run needs
-WORKER_BYTES = 200 << 20  # held by a worker that has imported what it needs
+WORKER_BYTES = 200 << 20  # of a worker after its imports
 
 
 @dataclass(frozen=True)
 class Memory:
-    """The memory that one process will need, in bytes.
+    """Predicted memory of one process, in bytes.
 
-    `now` is what it holds already, `tasks` the buffers of all `threads` together, `sums` the partial sums that wait to
-    be added, `solver` the dense algebra after the pass, `choosing` an automatic choice before it. `there` is what the
-    buffers take on the `device`, an accelerator.
+    `now` is the memory in use, `tasks` the buffers of all `threads`, `sums` the partial sums that wait to be added,
+    `solver` the dense algebra after the pass, `choosing` an automatic choice before it, and `there` the buffers on the
+    accelerator `device`.
     """
 
     now: int
@@ -87,17 +90,17 @@ class Memory:
 
     @property
     def needed(self) -> int:
-        """The most that is held at a time, while choosing, summing or solving, besides what is held already."""
+        """Peak of choosing, summing and solving, beyond the memory in use."""
         return max(self.tasks + self.sums, self.driver)
 
     @property
     def peak(self) -> int:
-        """The most that is held at a time."""
+        """Peak memory in bytes."""
         return self.now + self.needed
 
     @property
     def driver(self) -> int:
-        """What the driving process holds by itself, before and after the pass."""
+        """Memory of the driving process before and after the pass."""
         return max(self.solver, self.choosing)
 
     def __str__(self) -> str:
@@ -125,13 +128,13 @@ def predict_memory(
     chunk_bytes: int = 0,
     task_rows: int = sys.maxsize,
 ) -> Memory:
-    """The peak memory of one pass with p functions of d variables, and of its solution.
+    """Return the peak memory of one pass with p functions of d variables, and of its solution.
 
-    A thread evaluates blocks of so many `rows` at once, in so many `arrays` (p, rows) of a `dtype` on a `device`.
-    `chunk_bytes` is the decoded size of what is read at once; there are no more rows than `task_rows` in a task.
+    A thread evaluates blocks of `rows` rows at once, in `arrays` arrays (p, rows) of a `dtype` on a `device`.
+    `chunk_bytes` is the decoded size of one read; a task has at most `task_rows` rows.
     `sums` is the number of (p, p) results of a task for each of `groups` groups of rows, `live` the number of groups'
     results that wait to be added, `kept` the number of groups that are kept apart while solving. The buffers of an
-    accelerator lie there.
+    accelerator are on it.
     """
     rows, square, accelerated = min(rows, -(-task_rows // groups)), 8 * p * p, device != "cpu"
     block = arrays * p * rows * np.dtype(dtype).itemsize
@@ -153,9 +156,9 @@ def predict_memory(
 
 
 def released(memory: Memory) -> Memory:
-    """The same with what is held now, after freed memory went back to the system, where the C library can (glibc).
+    """Return the prediction with updated memory in use, after freed memory was returned to the system (glibc).
 
-    For a run that needs little it is left: to get it again takes longer than the run.
+    Small runs skip the release, because allocating the memory again would be slower than the run.
     """
     if memory.needed > LEAST_RELEASED:
         release()
@@ -163,7 +166,7 @@ def released(memory: Memory) -> Memory:
 
 
 def release() -> None:
-    """Give freed memory back to the system, where the C library can (glibc), before more is asked for."""
+    """Return freed memory to the system, if the C library can (glibc)."""
     if sys.platform == "linux":
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:
@@ -171,7 +174,7 @@ def release() -> None:
 
 
 def resident() -> int:
-    """Bytes that this process holds in memory now."""
+    """Return the resident memory of this process in bytes."""
     return int(_process(os.getpid()).memory_info().rss)
 
 
@@ -179,23 +182,23 @@ _process = cache(psutil.Process)
 
 
 def local_threads() -> int:
-    """How many threads the local scheduler would use."""
+    """Return the number of threads of the local scheduler."""
     if dask.config.get("scheduler", None) in {"synchronous", "sync", "single-threaded"}:
         return 1
     return int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT)
 
 
 def available() -> int:
-    """Bytes that the machine, or the control group that confines this process, can still give."""
+    """Return the available bytes of the machine, or of the control group of this process."""
     free = int(psutil.virtual_memory().available)
     for path in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        with suppress(OSError, ValueError):  # there is none, or it says max
+        with suppress(OSError, ValueError):  # no limit, or "max"
             free = min(free, int(Path(path).read_text()) - resident())
     return free
 
 
 def check_memory(memory: Memory) -> None:
-    """Raise MemoryError where the run would not fit, in this process or in a worker, saying what to lower."""
+    """Raise MemoryError if the run does not fit into this process or a worker."""
     logger.info("memory: %s", memory)
     room, workers = available(), cluster_workers()
     threads = max((int(worker["nthreads"]) for worker in workers or ()), default=memory.threads)
@@ -216,14 +219,13 @@ def check_memory(memory: Memory) -> None:
         wanted = WORKER_BYTES + threads * memory.tasks // memory.threads + memory.sums
         if 0 < limit < wanted:
             raise MemoryError(
-                f"a worker of {threads} threads needs {_megabytes(wanted)} and may use {_megabytes(limit)}; use "
-                "fewer landmarks (memory grows as the square of their number), or give workers more memory or fewer "
-                "threads"
+                f"a worker of {threads} threads needs {_megabytes(wanted)} and may use {_megabytes(limit)}. Use "
+                "fewer landmarks (memory grows as the square of their number), more memory or fewer threads"
             )
 
 
 def cluster_workers() -> list[Any] | None:
-    """The workers of the cluster that a run would go to; None where it stays in this process."""
+    """Return the workers of the active cluster; None for a run in this process."""
     client = active_client()
     if client is None:
         return None

@@ -1,4 +1,4 @@
-"""Plans: which rows each task takes. A plan depends only on the shape and chunks of the data and the work per row."""
+"""Plans: the rows of each task. A plan depends only on the shape and chunks of the data and the work per row."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ TASK_FLOPS = 2e10  # a task of half a second to a second on one core
 MOST_TASKS = 100_000  # a scheduler serves some hundreds a second: tasks of very long runs are longer
 LEAST_FLOPS = 2e9  # tasks of short runs are smaller, down to this, for parallelism
 LEAST_TASKS = 16
-TASK_ROWS = 1 << 14  # several blocks at least, where there are rows enough: a p x p result is small beside them
+TASK_ROWS = 1 << 14  # several blocks at least, if there are enough rows: a p x p result is small in comparison
 ACCELERATION = 100  # times the operations of a task on the CPU: of some tenths of a second on an accelerator
-TASK_BYTES = 1 << 28  # rows of one task are never more than this as float64, for arrays that come as blocks
+TASK_BYTES = 1 << 28  # limit of the rows of one task as float64, for dask blocks
 EPOCH = 16
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Ranges (start, stop) of rows in order, one a task; epochs of `epoch` ranges are summed one after the other.
+    """Ranges (start, stop) of rows in order, one for each task; epochs of `epoch` ranges are summed in sequence.
 
     Within an epoch, results are added two at a time: of 16 at most five wait, with 8 up to nine.
     """
@@ -35,14 +35,14 @@ class Plan:
 
     @property
     def epochs(self) -> list[range]:
-        """The ranges of each epoch."""
+        """Ranges of each epoch."""
         n = len(self.ranges)
         return [range(i, min(i + self.epoch, n)) for i in range(0, n, self.epoch)]
 
     def live(self, in_flight: int, size: Callable[[range], int] = lambda ranges: 1) -> int:
         """Return the most partial sums that wait in the trees of `in_flight` epochs.
 
-        `size` is what the sum over some ranges counts as.
+        `size` returns the size of a sum over some ranges.
         """
         waiting = 0
         for epoch in self.epochs[:in_flight]:
@@ -52,9 +52,9 @@ class Plan:
 
 
 def task_rows(n: int, flops_per_row: float, row_bytes: int, device: str = "cpu") -> int:
-    """The rows of a task of a run over n rows: about 2e10 operations, less in short runs, more in very long ones.
+    """Return the rows of a task of a run over n rows: about 2e10 operations, fewer in short runs, more in long ones.
 
-    On an accelerator they are about 2e12, and of two of its blocks at least.
+    On an accelerator about 2e12, and at least two of its blocks.
     """
     accelerated = device != "cpu"
     flops_per_row = flops_per_row / ACCELERATION if accelerated else flops_per_row
@@ -71,10 +71,10 @@ def task_rows(n: int, flops_per_row: float, row_bytes: int, device: str = "cpu")
 def plan_run(
     edges: NDArray[Any], *, flops_per_row: float, row_bytes: int, splittable: bool = True, device: str = "cpu"
 ) -> Plan:
-    """Ranges of `task_rows` rows each, of whole chunks; a chunk of much more work is split.
+    """Return ranges of about `task_rows` rows, of whole chunks; a chunk with much more work is split.
 
-    `edges` are the chunk borders (0, ..., n), `row_bytes` the size of a row as float64; chunks of arrays that come as
-    dask blocks are not `splittable`.
+    `edges` are the chunk borders (0, ..., n), `row_bytes` the size of a row as float64; dask blocks are not
+    `splittable`.
     """
     rows = task_rows(int(edges[-1]), flops_per_row, row_bytes, device)
     ranges: list[tuple[int, int]] = []
@@ -92,9 +92,9 @@ def plan_run(
 def plan_rows(
     source: Source, flops_per_row: float, *, start: int = 0, row_bytes: int | None = None, device: str = "cpu"
 ) -> Plan:
-    """The plan of one pass over the rows of a source from `start` on, by the work per row, which the `device` does.
+    """Return the plan of one pass over the rows of a source from `start` on, by the work per row on the `device`.
 
-    `row_bytes` is the size of what is read or written for a row, by default of all its fields as float64.
+    `row_bytes` is the size of a row that is read or written, by default of all its fields as float64.
     """
     whole = bool(source.dask_fields)
     size = source.row_bytes if row_bytes is None else row_bytes

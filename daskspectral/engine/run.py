@@ -1,4 +1,4 @@
-"""One run over a source: `reduce` sums what a task returns for each range, `map` returns or writes rows."""
+"""One run over a source: `reduce` sums the results of tasks over ranges, `map` returns or writes rows."""
 
 from __future__ import annotations
 
@@ -34,18 +34,17 @@ from daskspectral.errors import InvalidRowError, PointError, Stopped, raise_on_s
 
 logger, planning = logging.getLogger(__name__), logging.getLogger("daskspectral.plan")
 Array = NDArray[Any]
-PREFIXES = {"fit": "sums", "transform": "apply"}  # of the keys of tasks, where it is not the description
+PREFIXES = {"fit": "sums", "transform": "apply"}  # of the keys of tasks, if not the description
 
 
 @dataclass(eq=False)
 class Run:
     """Passes over a source in the ranges of a plan; `reduce` and `map` may be called many times.
 
-    `reduce` leaves out rows for whose prepared points the test `dropped` holds, which says in words what they are.
-    A bar of its progress has the `description` as its label. On a dashboard the tasks are named by it too, but
-    "sums" for "fit" and "apply" for "transform"; sums of several are "tree".
-    `counted` has the rows that the tasks of the last `map` counted. Tasks on an accelerator, the `device`, have larger
-    batches, and a thread of each reads the next one meanwhile.
+    `reduce` leaves out rows whose prepared points satisfy the test `dropped`, which describes them in words. The
+    progress bar has the label `description`. On a dashboard the tasks have this name too, but "sums" for "fit" and
+    "apply" for "transform"; sums of several are "tree". `counted` has the rows counted by the last `map`. Tasks on an
+    accelerator, the `device`, have larger batches, and a thread of each reads the next one meanwhile.
     """
 
     source: Source
@@ -56,15 +55,14 @@ class Run:
     counted: Tally = field(default_factory=Tally, init=False)
 
     def reduce(self, task: ReduceTask, state: Any = None, checkpoint: Checkpoint | None = None) -> Total:
-        """The sum of what the task returns over all ranges, in a fixed order: same data and plan, same bits.
+        """Return the sum of the task's results over all ranges, in a fixed order: same data and plan, same bits.
 
-        The task is called with the batches of one range and `state`. With a checkpoint, the sum goes on from the epochs
-        that it holds, and whatever stops the run (an error, Ctrl-C, SIGTERM, SIGHUP, SIGUSR1) leaves the sums so far in
-        it: after a signal they are written at once, and again when the epoch under way has ended.
+        The task is called with the batches of one range and `state`. With a checkpoint, the sum resumes after its
+        epochs, and a run that is stopped (by an error, Ctrl-C, SIGTERM, SIGHUP, SIGUSR1) leaves its partial sums there:
+        after a signal they are written at once, and again at the end of the current epoch.
 
-        Raises InvalidRowError for the lowest invalid row (on_invalid="raise"), whatever finished first, PointError for
-        a point that a manifold does not accept, and ValueError where no row is left or the checkpoint holds sums by
-        another plan.
+        Raises InvalidRowError for the lowest invalid row (on_invalid="raise"), PointError for a point that a manifold
+        does not accept, and ValueError if no row is left or the checkpoint has another plan.
         """
         first, total = (0, None) if checkpoint is None else (checkpoint.epochs, checkpoint.total)
         ends = [self.plan.ranges[epoch[-1]][1] for epoch in self.plan.epochs]
@@ -72,7 +70,7 @@ class Run:
             checkpoint.agree(self.plan)
             if first:
                 before = ends[first - 1], ends[-1]
-                text = f"going on from the checkpoint {checkpoint.path} at epoch %d of %d, after %d of %d rows"
+                text = f"resuming from the checkpoint {checkpoint.path} at epoch %d of %d, after %d of %d rows"
                 planning.info(text, min(first + 1, len(ends)), len(ends), *before)
         rows = self._rows(self.dropped, None)
         with (
@@ -80,7 +78,7 @@ class Run:
             self._epochs(reduce_range, task, rows, state, checkpoint=checkpoint) as results,
         ):
             for number, parts in enumerate(results, first + 1):
-                while parts:  # let go of each before the next is added
+                while parts:  # free each before the next is added
                     part = parts.pop(0)
                     total = part if total is None else total + part
                 if total is not None and total.bad is not None:
@@ -107,11 +105,11 @@ class Run:
         selected: Array | None = None,
         raw: bool = False,
     ) -> Array | None:
-        """The task's result for every row, or for the rows with the sorted numbers `selected`.
+        """Return the task's result for every row, or for rows with the sorted numbers `selected`.
 
-        The task is called with a batch of rows, with `raw` of points as they are before preparation, and with `state`.
-        Results are returned as numpy (n, ...), None where there is no row, or written into the zarr array at the path
-        or store `out`; the plan's ranges must then be multiples of its chunks, so that no two tasks write to one chunk.
+        The task is called with a batch of rows, with `raw` of points before preparation, and with `state`. Results are
+        returned as numpy (n, ...), None without rows, or written into the zarr array at the path or store `out`; the
+        plan's ranges must then be multiples of its chunks, so that no two tasks write to one chunk.
 
         Raises InvalidRowError for the lowest invalid row; with on_invalid="skip" such rows are left out.
         """
@@ -128,7 +126,7 @@ class Run:
         return np.concatenate(pieces) if pieces else None
 
     def _rows(self, dropped: Any, selected: Array | None, raw: bool = False) -> Reading:
-        """The rows that tasks take."""
+        """Return the rows of tasks."""
         least = least_rows(self.device)
         return Reading(self.source.preparations, dropped, selected, self.source.on_invalid, raw, least)
 
@@ -153,7 +151,7 @@ class Run:
         out: Any = None,
         checkpoint: Checkpoint | None = None,
     ) -> Iterator[Iterator[list[Any]]]:
-        """For each epoch a list of what the function returns for its ranges, or of their sum for `reduce_range`."""
+        """Yield for each epoch a list of the function's results for its ranges, or of their sum for `reduce_range`."""
         token = uuid.uuid4().hex
         tasks = f"{PREFIXES.get(self.description, self.description)}-{token}"
         blocks = _DaskBlocks(self.source)
@@ -208,7 +206,7 @@ class Run:
                             raise
                         since = time.monotonic()
                         _patiently(checkpoint.write, since)  # at once: there may be no time to end the epoch
-                        logger.warning("stopping after the epoch under way; once more stops at once")
+                        logger.warning("stopping after the current epoch; a second signal stops at once")
                         stop, value = signalled, _patiently(partial(scheduler.result, pending[0]), since)
                     pending.popleft()
                     held = sent + sizeof(value)
@@ -256,7 +254,7 @@ class Run:
         return graph
 
     def _tree(self, graph: dict[Any, Any], epoch: range, token: str, tasks: str) -> list[Any]:
-        """The key of the sum of an epoch, in a list."""
+        """Return a list with the key of the sum of an epoch."""
         level, keys = 0, [(tasks, i) for i in epoch]
         while len(keys) > 1:
             above: list[Any] = []
@@ -268,7 +266,7 @@ class Run:
 
 
 def _patiently(function: Callable[[], Any], since: float) -> Any:
-    """What the function returns after a signal; a second signal within 2 s counts as the first one sent twice."""
+    """Return the function's result after a signal; a second signal within 2 s counts as a repetition of the first."""
     while True:
         try:
             return function()
@@ -279,7 +277,7 @@ def _patiently(function: Callable[[], Any], since: float) -> Any:
 
 @contextmanager
 def checkpoint_signals(checkpoint: Checkpoint | None) -> Iterator[None]:
-    """Write the checkpoint whatever ends the block early; SIGTERM, SIGHUP and SIGUSR1 end it as Ctrl-C does."""
+    """Write the checkpoint if the block ends early; SIGTERM, SIGHUP and SIGUSR1 end it like Ctrl-C."""
     if checkpoint is None:
         yield
         return
@@ -299,7 +297,7 @@ def checkpoint_signals(checkpoint: Checkpoint | None) -> Iterator[None]:
 
 
 class _DaskBlocks:
-    """The graphs of a source's dask arrays, optimised once and handed out block by block."""
+    """Graphs of a source's dask arrays, optimized once and used block by block."""
 
     def __init__(self, source: Source):
         self._edges = {name: source.readers[name].edges for name in source.dask_fields}
@@ -311,7 +309,7 @@ class _DaskBlocks:
 
     @property
     def held(self) -> int:
-        """The number of bytes of the graphs, with the arrays in memory that are part of them."""
+        """Return the bytes of the graphs, including their arrays in memory."""
         return sum(map(sizeof, self._graphs.values()))
 
     def __bool__(self) -> bool:

@@ -18,17 +18,17 @@ from daskspectral.errors import InvalidRowError
 from daskspectral.moments import NUMBER
 
 Array = NDArray[Any]
-DRAWN_CHUNKS = 256  # that a draw of whole rows reads, however many there are
+DRAWN_CHUNKS = 256  # limit of chunks for a draw of whole rows
 
 
 def _taken(names: tuple[str, ...], batch: Mapping[str, Array], state: Any = None) -> Array:
-    """The row numbers and fields of the selected rows, side by side, flattened in this order."""
+    """The row numbers and fields of the selected rows, concatenated and flattened."""
     fields = [np.asarray(batch[name], dtype=float).reshape(len(batch[NUMBER]), -1) for name in names]
     return np.hstack([batch[NUMBER].astype(float)[:, None], *fields])
 
 
 def scan(batches: Any, state: Any = None) -> dict[str, Array]:
-    """A task that only reads: its run counts and weighs the rows, and raises for the lowest invalid one."""
+    """Return no sums: the run counts and weighs rows, and raises for the lowest invalid one."""
     for _ in batches:
         pass
     return {}
@@ -43,13 +43,13 @@ def draw_rows(
     raw: bool = False,
     description: str = "sample",
 ) -> tuple[Array, Array]:
-    """`size` distinct rows drawn uniformly: their sorted numbers (size,) and prepared points (size, d), float64.
+    """Draw `size` distinct rows uniformly: sorted numbers (size,) and prepared points (size, d), float64.
 
-    The points are the rows of the field `view`, with `raw` as they are before preparation, (size, n_features_in); a row
-    is valid where all its fields are. The `description` is that of the run.
+    The points are rows of the field `view`, with `raw` before preparation, (size, n_features_in); a row is valid if all
+    its fields are. The `description` is that of the run.
 
     The draw depends on the generator and the number of rows only. Invalid rows raise InvalidRowError for the lowest
-    one of the whole source, or with on_invalid="skip" are replaced by further draws (fewer rows where no more exist).
+    one of the whole source, or with on_invalid="skip" are replaced by further draws (fewer rows if no more exist).
     """
     n = source.n
     numbers = np.sort(rng.choice(n, min(size, n), replace=False))
@@ -68,7 +68,7 @@ def draw_rows(
 
 
 def draw_fields(source: Source, size: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], dict[str, Array]]:
-    """Up to `size` valid rows from at most `DRAWN_CHUNKS` chunks, spread over the data: numbers, and all fields raw.
+    """Draw up to `size` valid rows from at most `DRAWN_CHUNKS` chunks, spread over the data: numbers and raw fields.
 
     The draw depends on the generator and the chunks only. Invalid rows raise InvalidRowError for the lowest one of the
     whole source, or with on_invalid="skip" are left out.
@@ -84,7 +84,7 @@ def draw_fields(source: Source, size: int, rng: np.random.Generator) -> tuple[ND
 
 
 def _spread(source: Source, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Sorted numbers of rows: from all of them, or equally many from each of `DRAWN_CHUNKS` chunks spread over them."""
+    """Return sorted row numbers: from all rows, or equally many from each of `DRAWN_CHUNKS` chunks."""
     edges = source.edges
     chunks = len(edges) - 1
     if chunks <= DRAWN_CHUNKS:
@@ -100,9 +100,9 @@ def _spread(source: Source, size: int, rng: np.random.Generator) -> NDArray[np.i
 def take_rows(
     source: Source, numbers: Array, *, view: str = "x", raw: bool = False, description: str = "sample"
 ) -> tuple[Array, Array]:
-    """The valid rows among these sorted row numbers: their numbers (m,), and their prepared points (m, d) in a view.
+    """Return the valid rows among these sorted numbers: numbers (m,), and prepared points (m, d) in a view.
 
-    With `raw` the points are as they are before preparation, (m, n_features_in), float64. With on_invalid="raise"
+    With `raw` the points are not prepared, (m, n_features_in), float64. With on_invalid="raise"
     raises InvalidRowError for the lowest invalid row of the whole source.
     """
     taken = _mapped(source, (view,), numbers, raw, description)
@@ -114,7 +114,7 @@ def take_rows(
 def _mapped(
     source: Source, names: tuple[str, ...], numbers: Array, raw: bool, description: str = "sample"
 ) -> Array | None:
-    """`_taken` of the valid rows among these; InvalidRowError for the lowest of the whole source."""
+    """Return `_taken` of the valid rows among these; InvalidRowError for the lowest of the whole source."""
     run = Run(source, plan_of_rows(source, numbers), description=description)
     try:
         return run.map(partial(_taken, names), selected=numbers, raw=raw)
@@ -125,7 +125,7 @@ def _mapped(
 
 
 def plan_of_rows(source: Source, numbers: Array | None) -> Plan:
-    """A plan of cheap tasks over the chunks that hold any of these sorted row numbers (None: over all rows)."""
+    """Return a plan of cheap tasks over the chunks with these sorted row numbers (None: all rows)."""
     work = 1000.0 if source.dask_fields else 20.0  # a task holds all its blocks of a dask array
     plan = plan_rows(source, work * source.row_bytes)
     if numbers is None:

@@ -22,7 +22,7 @@ from daskspectral.errors import warn_user
 
 Graph = Mapping[Any, Any]
 Done = Callable[[Any], None]
-DRIVERS = 8  # threads that each wait for one graph
+DRIVERS = 8  # threads, each of which waits for one graph
 AHEAD_TASKS = 1024  # tasks submitted to a cluster that may grow, if there are so many
 AHEAD_BYTES = 1 << 28  # rows and results of these tasks that the cluster may hold
 TOPIC = "daskspectral"  # of the events of a cluster by which workers report finished tasks
@@ -30,11 +30,11 @@ _listeners: list[Callable[[Any], None]] = []
 
 
 class Scheduler(ABC):
-    """Runs raw dask graphs, several at once where it can."""
+    """Scheduler of raw dask graphs, several at once if possible."""
 
     shares_memory = True
     reports = False
-    """Whether workers report each task themselves."""
+    """Whether workers report each task."""
 
     def in_flight(self, tasks: int, size: int | None = None) -> int:
         """Return how many graphs of `tasks` tasks keep the workers busy while the driver adds the results of one.
@@ -44,7 +44,7 @@ class Scheduler(ABC):
         return 1
 
     def share(self, value: Any, key: str) -> Any:
-        """Something a graph can hold in place of `value`: it travels to each worker at most once."""
+        """Return a replacement of `value` in a graph, which is sent to each worker at most once."""
         return value
 
     @abstractmethod
@@ -56,17 +56,17 @@ class Scheduler(ABC):
         return list(handle)
 
     def stop(self, handles: list[Any]) -> None:  # noqa: B027  (nothing is under way between two calls of most)
-        """Give up graphs that have been submitted."""
+        """Cancel submitted graphs."""
 
 
 class _Immediate(Scheduler):
-    """The synchronous and the process scheduler, or a user's own `get`: one graph at a time."""
+    """Synchronous scheduler, process scheduler, or `get` of a user: one graph at a time."""
 
     def __init__(self, get: Callable[..., Any], done: Done | None, shares_memory: bool):
         self._get, self._callback, self.shares_memory = get, _after(done), shares_memory
 
     def submit(self, graph: Graph, keys: list[Any]) -> list[Any]:
-        with add_callbacks(self._callback):  # a user's own `get` may know no argument for them
+        with add_callbacks(self._callback):  # `get` of a user may have no argument for them
             return list(self._get(graph, keys))
 
 
@@ -130,8 +130,8 @@ class _Cluster(Scheduler):
         except KilledWorker as error:
             raise RuntimeError(
                 f"{self._place(error.task)}: {error.allowed_failures + 1} workers died one after the other at this "
-                "task: killed by the nanny or the system for the memory that they took, or crashed (their logs say). "
-                "Give each worker more memory or fewer threads, each of which has buffers of its own"
+                "task: killed by the nanny or the system for their memory, or crashed (see their logs). "
+                "Use workers with more memory or fewer threads, each of which has buffers"
             ) from error
         except (FutureCancelledError, FuturesCancelledError, OSError) as error:
             if isinstance(error, OSError) and self._client.status == "running":
@@ -141,7 +141,7 @@ class _Cluster(Scheduler):
     def _lost(self, key: Any) -> RuntimeError:
         return RuntimeError(
             f"{self._place(key)}: the dask scheduler {self._address} is lost (it died, was shut down, or this client "
-            "was closed or cut off). Start it again; a run with a checkpoint goes on from there"
+            "was closed or cut off). Start it again; a run with a checkpoint resumes"
         )
 
     def _wait_for(self, handle: Any) -> Any:
@@ -162,8 +162,8 @@ class _Cluster(Scheduler):
             if now - alive >= patience:
                 states = ", ".join(f"{a} {w.get('status')}" for a, w in [*workers.items()][:5]) or "no workers"
                 raise RuntimeError(
-                    f"nothing has run for {patience:.0f} s ({states}): workers are frozen, paused for want of memory, "
-                    "or cut off. A run with a checkpoint goes on from there; the dask option daskspectral.patience "
+                    f"no task has run for {patience:.0f} s ({states}): workers are frozen, paused for lack of memory, "
+                    "or disconnected. A run with a checkpoint resumes; the dask option daskspectral.patience "
                     "(seconds) sets how long to wait"
                 )
         return handle.result(timeout=10 * patience)  # its worker may have left meanwhile
@@ -188,7 +188,7 @@ def warn_from_task(message: str | Warning, category: type[Warning]) -> None:
 
 
 def report_done() -> None:
-    """Report the task of a worker that calls this as done, to the bars of the driver."""
+    """Report the calling worker's task as done to the progress bar of the driver."""
     from distributed import get_worker
 
     worker = get_worker()
@@ -226,12 +226,11 @@ def _after(done: Done | None) -> tuple[Any, ...]:
 
 @contextmanager
 def active_scheduler(done: Done | None, place: Callable[[Any], str]) -> Iterator[Scheduler]:
-    """The scheduler that any dask computation would use here and now; threads by default.
+    """Return the scheduler of any dask computation at this point; threads by default.
 
-    A local scheduler calls `done(key)`, if it is given, after each task, a cluster after each that calls
-    `report_done`. On a cluster errors name the rows of a task by `place(key)`, and within a task of it that task's
-    thread is left to others meanwhile.
-    Raises RuntimeError if the active client is asynchronous, or if there is none and dask's configuration asks for one.
+    A local scheduler calls `done(key)`, if given, after each task, a cluster after each task that calls `report_done`.
+    On a cluster errors name the rows of a task by `place(key)`, and within a task its thread is released to others.
+    Raises RuntimeError if the active client is asynchronous, or missing although dask's configuration requires one.
     """
     get = _active_get()
     client = _client_of(get)
@@ -250,12 +249,12 @@ def active_scheduler(done: Done | None, place: Callable[[Any], str]) -> Iterator
 
 
 def active_client() -> Any:
-    """The distributed client that work goes to here and now, or None. Raises as `active_scheduler` does."""
+    """Return the active distributed client, or None. Raises as `active_scheduler`."""
     return _client_of(_active_get())
 
 
 def _active_get() -> Any:
-    """The `get` of dask's scheduler, None for the default one."""
+    """Return the `get` of dask's scheduler, None for the default one."""
     chosen, named = dask.config.get("scheduler", None), dask.base.named_schedulers
     if "distributed" not in sys.modules and chosen in (None, *named):
         return named.get(chosen)  # there is no client, and dask would import distributed to find none
@@ -263,14 +262,14 @@ def _active_get() -> Any:
 
 
 def _client_of(get: Any) -> Any:
-    """The distributed client that a `get` belongs to, or None."""
+    """Return the distributed client of a `get`, or None."""
     owner = getattr(get, "__self__", None)
     return owner if type(owner).__module__.startswith("distributed") else None
 
 
 @contextmanager
 def _thread_left_to_others() -> Iterator[None]:
-    """In a task of a worker: leave its thread to other tasks, which it may wait for; otherwise nothing."""
+    """Release the thread of a worker's task to other tasks, for which it may wait; no effect elsewhere."""
     from distributed import rejoin, secede
 
     try:

@@ -1,4 +1,4 @@
-"""What runs inside a task: one range of rows, summed or mapped, and totals that add."""
+"""Functions of a task: one range of rows, summed or mapped, and totals that add."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from daskspectral.validation import loaded
 
 Array = NDArray[Any]
 OVERFLOW: Any = {"over": "ignore", "invalid": "ignore", "divide": "warn", "under": "ignore"}
-"""In a thread of the caller's too: what is not finite is told where it is solved."""
+"""Also in threads of the caller: values that are not finite are reported by the solver."""
 stopped: set[str] = set()  # runs of this process that were interrupted; their tasks end at the next batch
 
 
 ReduceTask = Callable[[Batches, Any], dict[str, Array]]
-"""Sums over the batches of one range, by a state: named arrays that add."""
+"""Function of the batches of one range and a state: named arrays that add."""
 
 
 @dataclass(frozen=True)
 class Tally:
-    """How many rows are worth telling of, and the largest of a number that tells how much."""
+    """Number of rows to warn of, and the largest of a number that describes them."""
 
     count: int = 0
     most: float = 0.0
@@ -41,21 +41,21 @@ class Tally:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """The results (c, ...) of the rows of one batch, and how many of the rows are worth telling of."""
+    """Results (c, ...) of the rows of one batch, and the tally of rows to warn of."""
 
     values: Array
     tally: Tally
 
 
 MapTask = Callable[[Mapping[str, Array], Any], Array | Counted]
-"""The result (c, ...) of each row of one batch, by a state."""
+"""Function of one batch and a state: result (c, ...) of each row."""
 
 
 @dataclass(frozen=True, eq=False)
 class Total:
-    """Named sums over rows, with the `weight` and `count` of these rows; totals add in the order of their rows.
+    """Named sums over rows, with their `weight` and `count`; totals are added in the order of rows.
 
-    `skipped` is the number of invalid rows left out, `bad` the lowest row that cannot be used: there are then no sums.
+    `skipped` is the number of invalid rows left out, `bad` the lowest unusable row, with which there are no sums.
     """
 
     sums: Mapping[str, Any]
@@ -81,14 +81,14 @@ class Total:
 
 
 def add_sums(left: Mapping[str, Any], right: Mapping[str, Any]) -> dict[str, Any]:
-    """Named sums added; a sum that one side lacks, as of a fold without rows there, counts as zero."""
+    """Return the sum of named sums; a missing one, as of a fold without rows, counts as zero."""
     both = {k: v + right[k] if k in right else v for k, v in left.items()}
     return both | {k: v for k, v in right.items() if k not in left}
 
 
 @dataclass(frozen=True, eq=False)
 class Shared:
-    """What every task of a run needs besides its rows; it travels to each worker once.
+    """Data of all tasks of a run, sent to each worker once.
 
     `ahead`: a thread reads the next batch while a task works on the last one. `reports`: a worker reports each task.
     """
@@ -96,14 +96,14 @@ class Shared:
     token: str
     task: Any
     rows: Reading
-    edges: Array | None  # chunk borders; None where the rows arrive as dask blocks
+    edges: Array | None  # chunk borders; None for dask blocks
     out: Any = None
     ahead: bool = False
     reports: bool = False
 
 
 def reduce_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any) -> Total:
-    """The total of one range; an error has a note with the rows of the range."""
+    """Return the total of one range; an error has a note with the rows of the range."""
     batches = _batches(shared, start, stop, parts)
     sums, bad = _done(shared, batches, lambda read: shared.task(read, state), "summing")
     if bad is not None:
@@ -112,7 +112,7 @@ def reduce_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any)
 
 
 def map_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any) -> tuple[Array | None, Tally, Bad | None]:
-    """The results of one range, None where they were written; the rows that count; the first that cannot be used."""
+    """Return the results of one range, None if written; the tally; and the first unusable row."""
     batches = _batches(shared, start, stop, parts)
     results, bad = _done(shared, batches, lambda read: [shared.task(batch, state) for batch in read], "working on")
     if bad is not None or not results:
@@ -131,7 +131,7 @@ def map_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any) ->
 
 
 def _done(shared: Shared, batches: Batches, work: Callable[[Any], Any], doing: str) -> tuple[Any, Bad | None]:
-    """What comes of the batches of a range, and the first row that cannot be used; errors name the range."""
+    """Return the results of the batches of a range, and the first unusable row; errors name the range."""
     limit_worker()
     try:
         with read_ahead(batches) if shared.ahead else nullcontext(batches) as read, np.errstate(**OVERFLOW):
@@ -147,7 +147,7 @@ def _done(shared: Shared, batches: Batches, work: Callable[[Any], Any], doing: s
 
 
 def _batches(shared: Shared, start: int, stop: int, parts: tuple[Any, ...]) -> Batches:
-    """The batches of one range, of fields by name, each a reader or the blocks of a dask array."""
+    """Return the batches of one range, of fields by name, each a reader or the blocks of a dask array."""
     readers: dict[str, Reader] = {}
     for name, part in zip(parts[::2], parts[1::2], strict=True):
         if isinstance(part, list):

@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 _lock = threading.Lock()
 _users = 0
-_drives = False  # a run was under way in this process
+_drives = False  # a run was active in this process
 _limit: Any = None
 
 
@@ -27,7 +27,7 @@ def _controller() -> ThreadpoolController:
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """BLAS on one thread in this process while any run is under way; the earlier setting comes back afterwards."""
+    """Limit BLAS to one thread in this process during runs, and restore the setting afterwards."""
     global _users, _limit, _drives
     with _lock:
         _users, _drives = _users + 1, True
@@ -46,14 +46,14 @@ def one_blas_thread() -> Iterator[None]:
 
 
 def _release() -> None:
-    """Let other threads change the number too: since threadpoolctl 3.8, only the thread that did so last can."""
+    """Let other threads change the number too, which threadpoolctl 3.8 allows only the last one that did."""
     with _controller().select(prefix="none").limit(limits=None):
         pass
 
 
 @cache
 def limit_worker() -> None:
-    """BLAS on one thread in a worker process, from its first task on; a driver's own process is left alone."""
+    """Limit BLAS to one thread in a worker process from its first task on, but not in the driver."""
     called_here = threading.current_thread() is threading.main_thread() and multiprocessing.parent_process() is None
     if not _drives and not called_here:
         _controller().limit(limits=1)
