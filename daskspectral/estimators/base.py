@@ -37,7 +37,7 @@ from daskspectral.groups import Group
 from daskspectral.kernels import Kernel
 from daskspectral.manifolds import Manifold
 from daskspectral.moments import Moments
-from daskspectral.moments.trust import advise_reach
+from daskspectral.moments.reliability import advise_reach
 from daskspectral.operators import Operator
 from daskspectral.operators.paired import of_trajectories
 from daskspectral.passes.folds import FoldRequest, checked_folds, saved_folds

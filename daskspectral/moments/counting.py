@@ -82,7 +82,10 @@ def advise_weights(moments: Moments) -> None:
 
 
 def _counts(rows: Moments | NDArray[Any]) -> tuple[float, float]:
-    """Return the total weight and the effective number of rows; twice the former if the latter is not stored."""
+    """Return the total weight and the effective number of rows.
+
+    Twice the former if the latter is not stored.
+    """
     if isinstance(rows, Moments):
         total, squares = rows.weight, rows.arrays.get("weight_squares")
     else:

@@ -297,7 +297,10 @@ def _rotated(r: Array) -> Array:
 
 
 def with_modes(errors: Errors, found: Significance, values: Functions, folds: Folds) -> Errors:
-    """Return error bars of variances for the effective number of rows; modes of known patterns are reliable."""
+    """Return error bars of variances for the effective number of rows.
+
+    Modes of known patterns are reliable.
+    """
     values = values.real
     t = float(scipy.special.stdtrit(max(len(folds.filled) - 1, 1), 0.5 + LEVEL / 2))
     normal = float(scipy.special.ndtri(0.5 + LEVEL / 2))

@@ -25,7 +25,9 @@ MOST_LEVELS, SAME = 1e5, 1e-6  # levels of a rounded column; share of its range 
 
 
 def distinct_rows(x: Array) -> NDArray[np.intp]:
-    """Return numbers (m,) of the distinct rows of x (m, d), from 0 in order of appearance, equal for copies of a row.
+    """Return numbers (m,) of the distinct rows of x (m, d).
+
+    Numbers are from 0 in order of appearance, equal for copies of a row.
 
     If all columns are rounded, to multiples of a step from any origin, equal rows are not copies.
 
@@ -44,9 +46,9 @@ def distinct_rows(x: Array) -> NDArray[np.intp]:
 
 
 def copies_words(x: Array, rows: int) -> str:
-    """Return a warning if many of `rows` are copies, estimated from a sample x (m, d); otherwise "".
+    """Return a warning if many of `rows` are copies, estimated from a sample x (m, d).
 
-    If each of n rows has c further copies, a sample of m rows contains about c m² / (2 n) pairs.
+    Otherwise "". If each of n rows has c further copies, a sample of m rows contains about c m² / (2 n) pairs.
     """
     counts = np.bincount(distinct_rows(x), minlength=1)
     pairs = int(np.sum(counts * (counts - 1)) // 2)
@@ -298,7 +300,9 @@ class RandomFolds(FoldRule):
 
 @dataclass(frozen=True)
 class BlockedFolds(FoldRule):
-    """The first `rows` rows are cut into as many contiguous blocks as there are folds, of `length` rows or one more.
+    """Folds that are contiguous blocks of rows.
+
+    The first `rows` rows are divided into as many blocks as folds, of `length` rows or one more.
 
     Rows appended to them are dealt to the folds in turn, in blocks of the same length. So are units of `unit` rows, in
     place of rows: those of one time, or of one member of an ensemble. With a `period` they are counted from 0 in each

@@ -112,7 +112,10 @@ def lowered(intervals: Array, factors: Array) -> Array:
 
 
 def jackknife_factor(folds: Folds, number: int) -> float:
-    """Return the factor from the sum of squared deviations of `number` leave-one-fold-out solutions to a variance."""
+    """Return the factor from a sum of squared deviations to a jackknife variance.
+
+    Deviations are those of `number` solutions, each without a fold.
+    """
     # rows that coincide with landmarks are in no fold: the variance of other rows is increased for them
     share = 1.0 - (folds.weight[-1] / folds.weight.sum() if folds.landmarks else 0.0)
     return float((number - 1) / number / max(share, 1e-3))
@@ -125,7 +128,9 @@ def jackknife_errors(samples: NDArray[Any], factor: float) -> Array:
 
 
 def jackknife_ends(samples: Array, factor: float) -> Array:
-    """Return the ends (..., 2) of 95 % intervals of samples[0], by the jackknife of samples[1:], each without a fold.
+    """Return the ends (..., 2) of 95 % jackknife intervals.
+
+    Intervals are around samples[0], by the jackknife of samples[1:], each without a fold.
 
     NaN if there are fewer than two folds.
     """
@@ -224,7 +229,10 @@ class _LeftOut:
 
 
 def _turn(overlap: Any, nulls: int) -> Any:
-    """Return the rotation (k', k) of the functions of a part to those of all rows; null functions stay separate."""
+    """Return the rotation (k', k) of the functions of a part to those of all rows.
+
+    Null functions stay separate.
+    """
     turn = np.zeros(overlap.shape, overlap.dtype)
     null = min(nulls, *overlap.shape)
     for some in (slice(0, null), slice(null, None)):

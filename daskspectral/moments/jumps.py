@@ -31,7 +31,10 @@ class JumpSystem(System):
 
     @classmethod
     def of(cls, measured: Moments, count: int) -> JumpSystem:
-        """Return the system for `count` values; raise ValueError if sums are not finite, or all weights are 0."""
+        """Return the system for `count` values.
+
+        Raises ValueError if sums are not finite, or all weights are 0.
+        """
         checked_means(measured)
         basis, p = measured.basis, measured.basis.size
         span = jump_span(symmetric(measured.arrays[JUMPS], p).toarray(), 2 * ritz_size(count))
@@ -58,7 +61,9 @@ class JumpSystem(System):
 
 
 def gap_ratios(moments: Moments, coefficients: Array) -> tuple[Array, Array]:
-    """Return r_k = (λ_k + e) / (λ_(k + 1) + e), e = 3e-4, k = 2 to K - 1, of K functions, and their standard errors.
+    """Return the ratios of successive eigenvalues, with standard errors.
+
+    They are r_k = (λ_k + e) / (λ_(k + 1) + e), e = 3e-4, k = 2 to K - 1, of K functions.
 
     Values without a fold are those of the same functions, correct to first order. Errors are 0 without folds.
     """

@@ -378,7 +378,9 @@ def starts_of(moments: Moments, functions: Matrices) -> Starts:
 
 
 def both_ends(moments: Moments, functions: Matrices) -> tuple[Matrices, Matrices, Matrices, int | None, float]:
-    """Return inner products (S, k, k) of starts, of starts and ends, and of ends, index of the constant, and factor.
+    """Return inner products (S, k, k) of starts, of starts and ends, and of ends.
+
+    The index of the constant, and the factor of the jackknife variance, follow.
 
     For centered functions the constant is the first.
     """

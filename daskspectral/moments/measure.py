@@ -28,10 +28,11 @@ UNFOLDED = frozenset({"points", "point sums", "point squares"})
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """Sums of every task: forms between two bases, and functionals of each; immutable and picklable.
+    """Sums of every task: forms between two bases, and functionals of each.
 
-    `Basis.accumulator` defines the functions of a form or functional. With `patterns`, columns and their squares are
-    summed, too. Blocks have `rows` rows, by default a number suitable for the left basis and the device.
+    Immutable and picklable. `Basis.accumulator` defines the functions of a form or functional. With `patterns`, columns
+    and their squares are summed, too. Blocks have `rows` rows, by default a number suitable for the left basis and the
+    device.
 
     A call with the batches of one range of rows (mappings of fields, `x` (c, d), optionally `weight` (c,)) returns the
     sums by name.
@@ -71,7 +72,10 @@ class Measure:
         return Workspace(device_of(self.device))
 
     def blocks(self, batch: Mapping[str, Array], workspace: Workspace) -> Iterator[Block]:
-        """Split a batch into blocks with the fields that the operator derives; an empty batch is one block."""
+        """Split a batch into blocks with the fields that the operator derives.
+
+        An empty batch is one block.
+        """
         for start in range(0, max(1, len(batch["x"])), self.block_rows):
             rows = slice(start, start + self.block_rows)
             yield block_of({k: v[rows] for k, v in batch.items()}, self.operator, self.dtype, workspace)

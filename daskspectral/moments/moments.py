@@ -138,7 +138,10 @@ class Moments(Registered):
 
     @property
     def fingerprint(self) -> str:
-        """Digest of bases, operator, preparation of columns and dtype; moments with equal digests can be added."""
+        """Digest of bases, operator, preparation of columns and dtype.
+
+        Moments with equal digests can be added.
+        """
         return digest_of(self._digests)
 
     @property
@@ -159,7 +162,10 @@ class Moments(Registered):
 
     @property
     def pairs(self) -> Pairs | None:
-        """Conversion of pairwise sums of rows with missing values to means; None without missing values."""
+        """Conversion of pairwise sums of rows with missing values to means.
+
+        None without missing values.
+        """
         if PRESENT not in self.arrays:
             return None
         d, columns = self.basis.dimension, self.preparation["columns"]
@@ -181,7 +187,10 @@ class Moments(Registered):
 
     @property
     def clipped(self) -> float:
-        """Share of negative eigenvalues, in absolute value, of the pairwise covariance; 0 without missing values."""
+        """Share of negative eigenvalues, in absolute value, of the pairwise covariance.
+
+        0 without missing values.
+        """
         return float(self._completed.get(CLIPPED, 0.0))
 
     @property
@@ -195,9 +204,10 @@ class Moments(Registered):
         return 1 - float(np.diag(self.arrays[PRESENT]).mean() / self.weight) if PRESENT in self.arrays else 0.0
 
     def points(self, functions: Any = 1.0) -> Any:
-        """Return the means of f(x) x, (k, d), of functions with conjugate coefficients (k, p); (p, d) by default.
+        """Return the means of f(x) x, (k, d), of functions with conjugate coefficients (k, p).
 
-        If they are not stored, they are computed from x = E x + qᵀ (q x - E q x) for orthonormal landmarks q (r, d).
+        (p, d) by default. If they are not stored, they are computed from x = E x + qᵀ (q x - E q x) for orthonormal
+        landmarks q (r, d).
         """
         if not self.spanned:
             return np.dot(functions, self.mean(POINTS))

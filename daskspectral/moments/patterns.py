@@ -66,9 +66,9 @@ class Patterns:
         return replace(self, **found)
 
     def in_columns(self, preparation: Any, width: int, units: Any) -> Patterns:
-        """Return the patterns in the `width` raw columns of X, times `units`; 0 in columns that were left out.
+        """Return the patterns in the `width` raw columns of X, times `units`.
 
-        `preparation` is that of the points (`data.source.Preparation`).
+        0 in columns that were left out. `preparation` is that of the points (`data.source.Preparation`).
         """
         raw = preparation.of_directions.inverse
         return replace(

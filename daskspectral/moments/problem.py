@@ -264,7 +264,10 @@ def galerkin_system(
 
 
 def checked_means(moments: Moments) -> dict[str, NDArray[np.floating[Any]]]:
-    """Return the means of all sums; raise ValueError if they are not finite, or weights sum to 0."""
+    """Return the means of all sums.
+
+    Raises ValueError if they are not finite, or weights sum to 0.
+    """
     check_total(moments.weight)
     means = {name: moments.mean(name) for name in moments.arrays if name not in moments.operator.counts}
     if not all(np.isfinite(mean).all() for mean in means.values()):
@@ -347,7 +350,10 @@ def _first_half(basis: Basis) -> NDArray[np.bool_]:
 
 
 def advise_support(kept: NDArray[np.bool_], basis: Basis, least: float) -> None:
-    """Warn of basis functions dropped for a support of fewer than `least` rows; raise ValueError if all are."""
+    """Warn of basis functions dropped for a support of fewer than `least` rows.
+
+    Raises ValueError if all are.
+    """
     if not kept.any():
         raise ValueError(f"all {basis.size} basis functions have a support of fewer than min_support={least:g} rows")
     if not kept.all():

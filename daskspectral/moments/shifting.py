@@ -39,7 +39,10 @@ class _Shift:
 
     @classmethod
     def of(cls, basis: Basis, before: Mapping[str, Any], mean: Array | None) -> _Shift | None:
-        """Return the shift of prepared points to another mean of columns; None if functions are not invariant."""
+        """Return the shift of prepared points to another mean of columns.
+
+        None if functions are not invariant.
+        """
         delta = np.zeros(basis.dimension) if before.get("mean") is None else np.array(before["mean"], float)
         if mean is not None:
             delta -= mean
@@ -70,9 +73,9 @@ def _near(one: Any, other: Any, rounding: float) -> bool:
 
 
 def about(moments: Moments, wanted: Moments) -> Moments:
-    """Return the moments with the centers of columns of `wanted`; unchanged if they cannot be computed.
+    """Return the moments with the centers of columns of `wanted`.
 
-    Sums over runs of squares of columns cannot be computed, and are NaN.
+    Unchanged if they cannot be computed. Sums over runs of squares of columns cannot be computed, and are NaN.
     """
     preparation, right = dict(moments.preparation), moments.preparation.get("right")
     mean, right_basis = wanted.preparation.get("mean"), moments.right_basis

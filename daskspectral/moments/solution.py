@@ -22,8 +22,8 @@ from daskspectral.moments.lags import CONSTANT, LagMatrices, Starts, is_lagged, 
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.pairwise import SQUARES, SUMS
 from daskspectral.moments.problem import GalerkinProblem, checked_means, galerkin_system
+from daskspectral.moments.reliability import SLOWER, Reliability, advise_clipped, advise_manifold, advise_rank
 from daskspectral.moments.sample import graph_size
-from daskspectral.moments.trust import SLOWER, Reliability, advise_clipped, advise_manifold, advise_rank
 from daskspectral.operators import Operator
 from daskspectral.operators.paired import of_trajectories, scoring_operator
 from daskspectral.solve.neighbors import energy_ratios
@@ -83,9 +83,9 @@ class System:
     ) -> dict[str, Any]:
         """Return the attributes of an estimator of `count` functions, by name (`moments.attributes`).
 
-        Issues warnings of unreliable results (`moments.trust`), with the `names` of the columns of X. Eigenvectors of
-        large matrices are computed on the `device`. Raises ValueError if every function of a side vanishes, sums are
-        not finite, or all weights are zero.
+        Issues warnings of unreliable results (`moments.reliability`), with the `names` of the columns of X.
+        Eigenvectors of large matrices are computed on the `device`. Raises ValueError if every function of a side
+        vanishes, sums are not finite, or all weights are zero.
         """
         moments, operator, own = self.moments, self.moments.operator, self.moments.operator.solver
         problem = GalerkinProblem(moments, count, self.penalty, solver, device=device)

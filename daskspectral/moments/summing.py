@@ -55,7 +55,10 @@ class SumTask:
     series: Series = ONE_SERIES
 
     def __call__(self, batches: Iterable[Rows], state: Any = None) -> dict[str, Any]:
-        """Return the sums over the rows of these batches; raise PointError for a point outside the domain."""
+        """Return the sums over the rows of these batches.
+
+        Raises PointError for a point outside the domain.
+        """
         workspace = self.measure.workspace()
         with workspace.device.guarded():
             return self._sums(batches, workspace)
@@ -103,7 +106,10 @@ class SumTask:
 
 
 class _GroupSums:
-    """Sums of one group; rows wait until they fill blocks, because short blocks cost more per row."""
+    """Sums of one group.
+
+    Rows wait until they fill blocks, because short blocks cost more per row.
+    """
 
     def __init__(self, task: SumTask, workspace: Workspace):
         self._task, self._workspace = task, workspace

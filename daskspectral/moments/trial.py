@@ -60,7 +60,10 @@ class Trial:
         landmark: NDArray[np.bool_],
         folds: int,
     ) -> Trial:
-        """Return the trial of rows (fields (m, ...)) by fold (m,); rows with `landmark` (m,) are for fitting only."""
+        """Return the trial of rows (fields (m, ...)) by fold (m,).
+
+        Rows with `landmark` (m,) are for fitting only.
+        """
         group, number, measure = fold + folds * landmark, folds * (1 + bool(landmark.any())), task.measure
         by_group = replace(
             task, groups=Groups(LabeledFolds(np.arange(number), ())), runs=Runs.of(measure.left, len(fold))

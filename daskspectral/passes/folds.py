@@ -31,7 +31,7 @@ FEW_ROWS = 100  # below this, the number of folds may be reduced, and a hash is 
 
 @dataclass(frozen=True, eq=False)
 class FoldRequest:
-    """Requested folds: a `number` of `random` folds or contiguous `blocks`, or one fold per distinct label.
+    """Requested folds: random ones, contiguous blocks, or one per distinct label.
 
     `values` are the distinct values of the field `labels`, and `names` those of the user; both are unknown until labels
     outside memory are read. `before` are the folds of an earlier fit, whose rule is continued.
@@ -59,9 +59,9 @@ class FoldRequest:
         return replace(self, values=_checked_distinct(values), names=tuple(values.tolist()))
 
     def fold_rule(self, source: Source) -> FoldRule | None:
-        """Return the rule that assigns rows to folds; None if there are too few rows for two folds.
+        """Return the rule that assigns rows to folds.
 
-        Raises ValueError if folds would be empty, or blocks too short.
+        None if there are too few rows for two folds. Raises ValueError if folds would be empty, or blocks too short.
         """
         before = self.before
         if self.labels is not None:
@@ -128,9 +128,10 @@ def checked_folds(value: Any) -> FoldRequest | None:
 
 
 def continued_folds(before: Folds | None, value: Any) -> FoldRequest | None:
-    """Return the folds of appended rows, continuing the folds `before`; `value` are the labels of all rows, if any.
+    """Return the folds of appended rows, continuing the folds `before`.
 
-    Raises ValueError if labels are missing, not expected, or have new values.
+    `value` are the labels of all rows, if any. Raises ValueError if labels are missing, not expected, or have new
+    values.
     """
     if before is None or before.rule != FoldKind.LABELS:
         if value is not None:
@@ -224,10 +225,10 @@ def _filled(source: Source, number: int) -> int:
 
 
 def _blocks(source: Source, number: int) -> BlockedFolds | None:
-    """Return blocks of at least the longest lag, fewer ones of few rows; None for a single one.
+    """Return blocks of at least the longest lag, fewer ones of few rows.
 
-    Blocks contain the same times of all series, or complete series if these are short. Raises ValueError if blocks
-    would be too short.
+    None for a single one. Blocks contain the same times of all series, or complete series if these are short. Raises
+    ValueError if blocks would be too short.
     """
     n, lag, series = source.n, max(1, source.longest), source.series
     unit, period, several = series.stride, 0, 1

@@ -73,9 +73,9 @@ class SpanFunction(RowFunction):
         return None if far is None else (far, None)
 
     def _vanishing(self, x: Array, far: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-        """Return at which of the rows `far` all nonconstant functions vanish; None if it is not known.
+        """Return at which of the rows `far` all nonconstant functions vanish.
 
-        Boundary factors of functions are ignored.
+        None if it is not known. Boundary factors of functions are ignored.
         """
         parts = [part for part in _without_factors(self.basis) if not isinstance(part, ConstantBasis)]
         for part in parts:
@@ -165,9 +165,10 @@ class SpanValues(SpanFunction):
         return guessed
 
     def _far(self, x: Array, out: Array) -> NDArray[np.bool_] | None:
-        """Return at which rows all functions at landmarks vanish; None if there are others, except constants.
+        """Return at which rows all functions at landmarks vanish.
 
-        Values `out` equal to those of the constants preselect rows, so that kernels are evaluated at few of them.
+        None if there are others, except constants. Values `out` equal to those of the constants preselect rows, so that
+        kernels are evaluated at few of them.
         """
         constant, most = 0.0, 0.0
         for part, own in zip(self.basis.parts, slices_of(b.size for b in self.basis.parts), strict=True):

@@ -44,7 +44,9 @@ def is_share(value: Any) -> bool:
 
 
 def sobolev_order(smoothness: Any, manifold: Manifold) -> float:
-    """Return the smoothness s of Sobolev functions on a manifold, by default 2, or dimension / 2 + 1 if that is larger.
+    """Return the smoothness s of Sobolev functions on a manifold.
+
+    The default is 2, or dimension / 2 + 1 if that is larger.
 
     Raises ValueError if it does not exceed half the dimension.
     """
@@ -66,7 +68,10 @@ def check_fit(estimator: Any) -> None:
 
 
 def checked_operator(value: Any) -> Operator:
-    """Return the operator of an estimator, by default Laplacian(); raise TypeError or ValueError if invalid."""
+    """Return the operator of an estimator, by default Laplacian().
+
+    Raises TypeError or ValueError if invalid.
+    """
     expected = "one of daskspectral.operators, such as Laplacian() or SymmetricForm(form)"
     operator = check_type("operator", Laplacian() if value is None else value, Operator, expected)
     check_flag("center", operator.center)
@@ -74,9 +79,9 @@ def checked_operator(value: Any) -> Operator:
 
 
 def checked_kernel(value: Any) -> Kernel:
-    """Return a copy of a kernel, or the kernel of a name; raise TypeError or ValueError if invalid.
+    """Return a copy of a kernel, or the kernel of a name.
 
-    "auto" is represented by a Gaussian, which has all derivatives.
+    Raises TypeError or ValueError if invalid. "auto" is represented by a Gaussian, which has all derivatives.
     """
     kernel = Gaussian("auto") if isinstance(value, str) and value == "auto" else named(value)
     # a copy, because kernels are mutable and a fitted model must not change with its parameters

@@ -83,7 +83,10 @@ class Spread:
 
     @property
     def explained(self) -> float:
-        """R² = 1 - residuals / squares, averaged over the columns; for a constant column 1 if exact, otherwise 0."""
+        """R² = 1 - residuals / squares, averaged over the columns.
+
+        For a constant column 1 if exact, otherwise 0.
+        """
         constant = self.norms == 0
         ratio = self.residuals / np.where(constant, 1.0, self.squares)
         return float(np.mean(np.where(constant, np.where(self.residuals == 0, 1.0, 0.0), 1 - ratio)))
@@ -99,7 +102,10 @@ def _norms(deviations: Array, weights: Array) -> Array:
 def added(
     each: Callable[[Mapping[str, Array]], Mapping[str, Any]], batches: Iterable[Mapping[str, Array]], state: Any = None
 ) -> dict[str, Any]:
-    """Return the sums by name of the results of `each` for batches of rows; a task if `each` is bound."""
+    """Return the sums by name of the results of `each` for batches of rows.
+
+    A task if `each` is bound.
+    """
     total: dict[str, Any] = {}
     for batch in batches:
         for name, part in each(batch).items():
@@ -212,7 +218,10 @@ class Extent:
 
 
 def _extents(numbers: NDArray[np.int64], batch: Mapping[str, Array]) -> dict[str, Extent]:
-    """Return the extent of rows, with the points of sorted `numbers`; empty for rows without weight."""
+    """Return the extent of rows, with the points of sorted `numbers`.
+
+    Empty for rows without weight.
+    """
     x, rows = batch["x"], batch[NUMBER]
     if "weight" in batch:  # rows of weight 0 are ignored
         counted = np.flatnonzero(batch["weight"])
@@ -228,7 +237,10 @@ def _extents(numbers: NDArray[np.int64], batch: Mapping[str, Array]) -> dict[str
 
 
 def extent_of(source: Source, rng: np.random.Generator) -> Extent:
-    """Return the extent of the rows of positive weight, with a sample; raise ValueError without any."""
+    """Return the extent of the rows of positive weight, with a sample.
+
+    Raises ValueError without any.
+    """
     found = extent_from(0, source, rng)
     if found is None:
         raise ValueError("the total sample weight must be positive, got 0")
@@ -236,7 +248,10 @@ def extent_of(source: Source, rng: np.random.Generator) -> Extent:
 
 
 def extent_from(start: int, source: Source, rng: np.random.Generator) -> Extent | None:
-    """Return the extent of the rows of positive weight from `start` on, with a sample; None without any."""
+    """Return the extent of the rows of positive weight from `start` on, with a sample.
+
+    None without any.
+    """
     size = min(SAMPLE, source.n)
     numbers = np.sort(rng.integers(0, source.n, size)) if size < source.n else np.arange(size)
     run = Run(source, plan_rows(source, 50.0 * source.row_bytes, start=start), description="ranges")
@@ -254,10 +269,10 @@ LARGE = 1e60  # squares of it, and of its inverse, are far from overflow and und
 
 
 def with_target_scale(operator: Regression, source: Source, *, shifted: bool) -> Regression:
-    """Return the operator with origin and unit of targets, from the first 1000 of them; nearly always 0 and 1.
+    """Return the operator with origin and unit of targets, from the first 1000 of them.
 
-    `shifted` allows an origin, for functions that include the constant. Raises ValueError if squares of targets
-    overflow.
+    Nearly always 0 and 1. `shifted` allows an origin, for functions that include the constant. Raises ValueError if
+    squares of targets overflow.
     """
     name = "y" if operator.values else "gradients"
     first = _first(source, name)

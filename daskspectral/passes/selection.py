@@ -55,7 +55,10 @@ class Candidate(Registered):
 
     @classmethod
     def of(cls, kernel: str, factor: float, penalty: float | None, score: float, values: Array, why: str) -> Candidate:
-        """Return a candidate with validation values (splits, k); a mean is NaN if one of them is not finite."""
+        """Return a candidate with validation values (splits, k).
+
+        A mean is NaN if one of them is not finite.
+        """
         finite = np.isfinite(values).all(axis=0)
         means = np.where(finite, np.where(finite, values, 0).mean(axis=0), np.nan)
         return cls(kernel, factor, penalty, score, means, len(values), why)

@@ -39,7 +39,10 @@ class TrainingState:
     identity: Mapping[str, Any]
 
     def read(self) -> State | None:
-        """Return the state of the training, or None; raise ValueError if it is that of another run."""
+        """Return the state of the training, or None.
+
+        Raises ValueError if it is that of another run.
+        """
         try:
             kind, found = read_state(f"{self.directory}/{TRAINING}")
         except FileNotFoundError:
@@ -117,7 +120,10 @@ class Session:
         checkpoint: str | os.PathLike[str] | None,
         checkpoint_every: float,
     ) -> tuple[Discretization, Moments]:
-        """Return the functions and the moments; resume a checkpoint at the path if it has this `identity`."""
+        """Return the functions and the moments.
+
+        Resume a checkpoint at the path if it has this `identity`.
+        """
         _ = self.outline
         snapshot, saved = Manifest(self.source), None
         if checkpoint is None:

@@ -71,7 +71,7 @@ class Outline:
 
 @dataclass(frozen=True, eq=False)
 class Discretization(Registered):
-    """Functions of a fit: bases, preparation of points, and treatment of rows that coincide with landmarks.
+    """Functions of a fit: bases, preparation of points, treatment of landmark rows.
 
     `right_basis` is given if the sides have different bases, `right_preparation` if their points are in different
     spaces. `landmark_rows` is the treatment of rows that coincide with landmarks of the left basis. `penalty` is the
@@ -169,7 +169,7 @@ class PassPlan:
         if self.faster is None:
             return text
         return (
-            f"{text}. The pass takes about {_duration(self.seconds)} of one thread, and about "
+            f"{text}. The pass requires about {_duration(self.seconds)} of one thread, and about "
             f"{_duration(self.faster)} with basis=FourierBasis() (--lattice auto)"
         )
 
@@ -272,7 +272,9 @@ def measure(
     after: Moments | None = None,
     description: str = "fit",
 ) -> Moments:
-    """Measure the moments of the rows, or of those after the rows of `after`, in one pass on the active scheduler.
+    """Measure the moments of the rows in one pass on the active scheduler.
+
+    Rows of the moments `after` are not read again.
 
     With a `checkpoint`, the pass resumes from its sums. Raises InvalidRowError for the first invalid row
     (on_invalid="raise"), PointError for a point outside the manifold of the operator, ValueError if no row remains or
@@ -383,9 +385,10 @@ def measure_of(
     patterns: bool = False,
     products: bool = True,
 ) -> Measure:
-    """Return the sums of the forms and functionals of an operator; `right` are other right functions, if any.
+    """Return the sums of the forms and functionals of an operator.
 
-    With `patterns`, sums of columns, and their `products` with functions, are included if the operator has patterns.
+    `right` are other right functions, if any. With `patterns`, sums of columns, and their `products` with functions,
+    are included if the operator has patterns.
     """
     forms, functionals = operator.forms, operator.functionals
     if right is not None and "right_gram" not in forms:  # other functions in the same space

@@ -40,7 +40,10 @@ class Coverage(Registered):
 
     @classmethod
     def of(cls, basis: InvariantBasis | EquivariantBasis, gram: Array, rows: float) -> Coverage:
-        """Return the coverage by levels of at most 100 and n / 10 functions; `gram` (p, p) is the mean of u u^T."""
+        """Return the coverage by levels of at most 100 and n / 10 functions.
+
+        `gram` (p, p) is the mean of u u^T.
+        """
         size = leading(basis, max(1, min(FUNCTIONS, int(rows / ROWS_OF_A_FUNCTION))))
         values, vectors = eigh(gram[:size, :size])
         return cls(vectors.T / np.sqrt(np.maximum(values, FLOOR * values[-1]))[:, None], float(rows))

@@ -104,7 +104,9 @@ def with_points(source: Source, points: Array) -> Source:
 
 
 def leading_components(source: Source, size: int, *, centered: bool) -> tuple[Source, Array, RowScores]:
-    """Return the source, the directions (r, d) of the leading r <= `size` components of its rows, and their scores.
+    """Return the leading principal components of the rows of a source.
+
+    The result is the source, the directions (r, d) of r <= `size` components, and their scores.
 
     If `centered`, components are about the mean, and columns that are not standardized are centered in the returned
     source. The columns are read twice, in blocks if possible; otherwise the rows are held in memory. Raises

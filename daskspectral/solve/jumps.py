@@ -47,7 +47,10 @@ def jump_span(gram: Array, size: int) -> Array:
 
 
 def walk_values(gram: Array, most: int) -> Array:
-    """Return the `most` smallest eigenvalues 1 - s, without that of the constant, ascending; missing ones are 1."""
+    """Return the `most` smallest eigenvalues 1 - s, without that of the constant, ascending.
+
+    Missing ones are 1.
+    """
     found = 1 - np.sqrt(np.maximum(walk(gram, most)[0], 0.0))
     return np.concatenate([found, np.ones(most - len(found))])
 

@@ -63,7 +63,10 @@ def raised(t: float, sigma: float) -> float:
 
 
 def leading_by_cholesky(a: Array, b: Array, t: float, size: int) -> tuple[Array, Array, float]:
-    """Return the `size` largest θ, descending, vectors (p, size), and σ; A + t (B + σ A) must be well conditioned."""
+    """Return the `size` largest θ, descending, vectors (p, size), and σ.
+
+    A + t (B + σ A) must be well conditioned.
+    """
     p, sigma = len(a), 0.0
     while True:
         try:
@@ -80,7 +83,10 @@ def leading_by_cholesky(a: Array, b: Array, t: float, size: int) -> tuple[Array,
 
 
 def last_value(energy: Array, white: Array, count: int) -> float:
-    """Return value number `count` of the energy on white directions (p, s), or the largest; 0 without directions."""
+    """Return value number `count` of the energy on white directions (p, s), or the largest.
+
+    0 without directions.
+    """
     k = min(count, white.shape[1]) - 1
     if k < 0:
         return 0.0

@@ -166,7 +166,10 @@ class Problem(Named, ABC):
         return np.append(values, np.full(system.count - len(values), np.inf))
 
     def scores(self, found: Mapping[Any, Array], wanted: int) -> dict[Any, float]:
-        """Return the scores of candidates from their validation values (n_splits, k); larger is better."""
+        """Return the scores of candidates from their validation values (n_splits, k).
+
+        Larger is better.
+        """
         return energy_scores(found)
 
     def n_compared(self, wanted: int) -> int:
@@ -324,9 +327,9 @@ class NormConstrained(Problem):
 
 
 def norm_root(norm: Array, device: Device = HOST) -> Array:
-    """Return R (r, s) with Rᵀ K R = I for the r functions of nonzero norm; (r,) if K is diagonal.
+    """Return R (r, s) with Rᵀ K R = I for the r functions of nonzero norm.
 
-    Raises ValueError if the norm of every function is 0.
+    (r,) if K is diagonal. Raises ValueError if the norm of every function is 0.
     """
     null = np.diag(norm) == 0
     if null.all():
@@ -481,7 +484,9 @@ def _leading_triplets(matrix: Array, count: int) -> tuple[Array, Array, Array]:
 @final
 @dataclass(frozen=True, repr=False)
 class NormConstrainedSVD(TwoMetricSVD):
-    """The `count` largest singular values of form (p, q) between functions of squared norm 1, `gram` and `right_gram`.
+    """Singular values of a form (p, q) between functions of squared norm 1.
+
+    The `count` largest values are computed; `gram` and `right_gram` are the squared norms.
 
     The form is a covariance if the means are subtracted. The functions have norm 1 in their function spaces: linear
     functions are unit vectors, and the values are covariances of projections.

@@ -97,7 +97,10 @@ class _Noise:
         return np.asarray(found / (width @ found))
 
     def _solved(self, z: float, x: Array) -> _Resolvent | None:
-        """Return the solution at z, by Newton's method from x (groups,); None unless it continues that at infinity."""
+        """Return the solution at z, by Newton's method from x (groups,).
+
+        None unless it continues that at infinity.
+        """
         f, (width, _) = self._spectra, self._widths
         weighted, one = (width[:, None] * f).T, np.eye(f.shape[1])
         tops = np.array([s.max() for s in self._squares])

@@ -70,7 +70,10 @@ class Part:
         return Part(symmetric_part(s.T @ self.form @ s), target, self.squares, sums, self.values, functions)
 
     def left_out(self, share: float) -> Part:
-        """Return the sums for values about the mean over the other folds; `share` is the weight of this fold."""
+        """Return the sums for values about the mean over the other folds.
+
+        `share` is the weight of this fold.
+        """
         level = self.values / (share - 1)
         squares = self.squares - 2 * level * self.values + share * level**2
         return replace(self, target=self.target - np.outer(self.sums, level), squares=squares)
@@ -184,7 +187,9 @@ class RidgeFit:
 
 @dataclass(frozen=True, eq=False)
 class RidgeProblem:
-    """Minimization of a.A a - 2 a.b + squares + alpha a.K a for each column b (p, m), summed over kinds `observed`.
+    """Ridge regression on observations of several kinds.
+
+    Minimizes a.A a - 2 a.b + squares + alpha a.K a for each column b (p, m), summed over the kinds `observed`.
 
     With an intercept, values are about their mean. K = `penalty` (p, p). A and K may be singular to rounding in the
     same directions. `shares` (K,) are the shares of the folds in the weight, None without folds. `spread` is the mean
@@ -260,7 +265,10 @@ class RidgeProblem:
 
 
 def resolve_ridge_cut(rtol: float | None, dtype: str) -> float:
-    """Return the relative cutoff: `rtol`, or 1e-15 in float64, 1e-6 in float32; raise ValueError if it is 0."""
+    """Return the relative cutoff: `rtol`, or 1e-15 in float64, 1e-6 in float32.
+
+    Raises ValueError if it is 0.
+    """
     if rtol is None:
         return CUTS[dtype]
     if rtol == 0:
@@ -337,7 +345,10 @@ class _Pencil:
         return np.asarray(1 / (self.seen + alpha * self.paid))
 
     def score(self, alpha: float) -> float:
-        """Return the robust generalized cross-validation, summed over kinds and targets; infinite at interpolation."""
+        """Return the robust generalized cross-validation, summed over kinds and targets.
+
+        Infinite at interpolation.
+        """
         shrunk = self.shrunk(alpha)
         a = shrunk[:, None] * self.target
         return sum(
@@ -433,7 +444,10 @@ def _ridge(form: Array, target: Array, alphas: Array, free: int = 0) -> Array:
 
 
 def best_penalty(alphas: Array, errors: Array) -> float:
-    """Return the penalty of least error (g,), refined by a parabola; the largest of equally good ones."""
+    """Return the penalty of least error (g,), refined by a parabola.
+
+    The largest of equally good ones.
+    """
     i = len(errors) - 1 - int(np.argmin(errors[::-1]))
     if not 0 < i < len(errors) - 1 or not errors[i] > 0:
         return float(alphas[i])

@@ -93,10 +93,10 @@ def overfitted(held_out: Array, fitted: Array) -> Array:
 
 
 def energy_scores(found: Mapping[Any, Array]) -> dict[Any, float]:
-    """Return the scores of validation values (splits, k) of a symmetric form; larger is better.
+    """Return the scores of validation values (splits, k) of a symmetric form.
 
-    The score is minus the mean of log(h_i + m), with one m for all candidates, and weights 1 / i that favor the leading
-    values.
+    Larger is better. The score is minus the mean of log(h_i + m), with one m for all candidates, and weights 1 / i that
+    favor the leading values.
     """
     least = min(0.0, *(float(np.mean(h[:, 0])) for h in found.values()))
     shifted = {s: np.maximum(h - least, 0) for s, h in found.items()}

@@ -74,7 +74,10 @@ def fix_signs(whitened: NDArray[Any], *followers: NDArray[Any]) -> None:
 def inverse_root(
     gram: NDArray[Any], cut: float, least: float = 0.0, driver: Driver = None, device: Device = HOST
 ) -> NDArray[Any]:
-    """Return W (p, r) with W^H G W = I, for eigenvalues above `cut` times the largest, and above `least`, ascending."""
+    """Return the inverse root W (p, r), W^H G W = I, of a Gram matrix.
+
+    Directions are those of eigenvalues above `cut` times the largest, and above `least`, ascending.
+    """
     values, vectors = eigh(gram, driver, device)
     kept = values > max(cut * values.max(initial=0.0), least)
     return np.asarray(vectors[:, kept] / np.sqrt(values[kept]))
@@ -98,7 +101,10 @@ def unit_root(
 
 
 def at_unit_diagonal(gram: Array) -> tuple[Array, Array]:
-    """Return S G S of unit diagonal for a matrix (p, p), and S (p,); both are 0 for functions that vanish."""
+    """Return S G S of unit diagonal for a matrix (p, p), and S (p,).
+
+    Both are 0 for functions that vanish.
+    """
     diagonal = np.diag(gram)
     scale = np.divide(1, np.sqrt(np.abs(diagonal)), out=np.zeros(len(gram)), where=diagonal > 0)
     return gram * scale[:, None] * scale, scale
@@ -179,7 +185,10 @@ def whiten(
 
 
 def deflated(gram: Array, null: NDArray[np.bool_], cut: float) -> tuple[Array, Array, Array]:
-    """Return orthonormal null functions (n, n'), components of the others (n', r), and their remaining Gram matrix."""
+    """Project functions off the null functions.
+
+    Returns orthonormal null functions (n, n'), components of the others (n', r), and their remaining Gram matrix.
+    """
     rest = ~null
     first = unit_root(gram[np.ix_(null, null)], cut)[0]
     shift = first.T @ gram[np.ix_(null, rest)]
@@ -195,7 +204,10 @@ def with_null(first: Array, across: Array, others: Array, null: NDArray[np.bool_
 
 
 def resolve_cut(rtol: float | None, dtype: str) -> float:
-    """Return the relative cutoff: `rtol`, or 1e-10 in float64, 1e-6 in float32; raise ValueError if out of range."""
+    """Return the relative cutoff: `rtol`, or 1e-10 in float64, 1e-6 in float32.
+
+    Raises ValueError if out of range.
+    """
     if rtol is None:
         return CUTS[dtype]
     if not 0 <= rtol < 1 or rtol < LEAST_CUTS[dtype]:

@@ -64,7 +64,10 @@ class Choice(SearchSpace):
         return self.left.size, None if self.right is None else self.right.size
 
     def fitted_to(self, source: Source) -> Choice:
-        """Return the choice with numbers of functions; raise ValueError if a FourierBasis does not fit the data."""
+        """Return the choice with numbers of functions.
+
+        Raises ValueError if a FourierBasis does not fit the data.
+        """
         left, *right = (side.fitted_to(source, self.operator, self.components) for side in self.sides)
         found = replace(self, left=left, right=right[0] if right else None)
         if left.recipe.after_pass and self.solver.cut:
@@ -288,7 +291,10 @@ class Choice(SearchSpace):
 
 
 def choose_functions(estimator: Any, operator: Operator) -> Choice:
-    """Return the functions that the parameters of an estimator define; raise an error if they are invalid."""
+    """Return the functions that the parameters of an estimator define.
+
+    Raises an error if they are invalid.
+    """
     given, other = named(estimator.basis, "auto"), named(estimator.right_basis, what="right_basis")
     compares = isinstance(given, str)
     if other is not None and not operator.solver.two_sided:
@@ -407,10 +413,10 @@ def _is_placed(operator: Operator) -> bool:
 
 
 def units_of(operator: Operator) -> str:
-    """Return why an operator depends on the units of the data, except by fields; "" if it does not.
+    """Return why an operator depends on the units of the data, except by fields.
 
-    A gradient or a Laplacian is meaningful in standardized columns; a derivative along one column, and a sum of
-    derivatives of different orders, are not.
+    "" if it does not. A gradient or a Laplacian is meaningful in standardized columns; a derivative along one column,
+    and a sum of derivatives of different orders, are not.
     """
     if isinstance(operator, Generator) and operator.number is not None:
         return f"depends on them by diffusion={operator.number:g}"

@@ -124,7 +124,9 @@ class ClusterLabels(RowFunction):
 
 
 class SpectralClustering(ClusterMixin, SpectralEstimator):
-    """Spectral clustering of any number of rows in one pass, by a random walk over nearest centroids.
+    """Spectral clustering of any number of rows in one pass.
+
+    Clusters are those of a random walk over nearest centroids.
 
     A step of the walk leads from a row to one of its nearest centroids, and from there to a row
     (`operators.NeighborJumps`); clusters are sets of any shape that the walk rarely leaves. There is no kernel and no

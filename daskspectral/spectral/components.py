@@ -73,7 +73,7 @@ def rotated(model: Any, count: int) -> Any:
 
 
 def components_of(moments: Moments, share: float, solver: Solving, device: Device) -> int:
-    """Return the least number of components that explain more than a share of the variance, as in scikit-learn's PCA.
+    """Return the least number of components that explain more than a share of the variance.
 
     Issues a RankWarning if all of them explain less. Raises ValueError for components of a kernel.
     """
@@ -93,7 +93,10 @@ def components_of(moments: Moments, share: float, solver: Solving, device: Devic
 
 
 def linear_landmarks(moments: Moments) -> Array | None:
-    """Return the orthonormal landmarks (r, d) of components of columns; None for those of a kernel."""
+    """Return the orthonormal landmarks (r, d) of components of columns.
+
+    None for those of a kernel.
+    """
     basis: Any = moments.basis.parts[-1]
     return basis.landmarks if isinstance(getattr(basis, "kernel", None), Linear) else None
 
@@ -120,9 +123,9 @@ def pattern_errors(model: Any) -> Array:
 
 
 def modes_of(model: Any) -> Significance | None:
-    """Return the significance of the components of a fitted model; None if it is not available.
+    """Return the significance of the components of a fitted model.
 
-    The result is cached; for a model from a file it is computed from the moments.
+    None if it is not available. The result is cached; for a model from a file it is computed from the moments.
     """
     known = vars(model)
     if SIGNIFICANCE not in known:
@@ -144,7 +147,10 @@ def significance(model: Any) -> Significance:
 
 
 def _in_time(model: Any, rows: Rows, why: str) -> Source:
-    """Return the rows, prepared as in the fit; raise ValueError with the reason `why` for gaps in their times."""
+    """Return the rows, prepared as in the fit.
+
+    Raises ValueError with the reason `why` for gaps in their times.
+    """
     source = open_data(model.moments_.operator, rows, weight=None, progress=False)
     check_widths(model.moments_, source)
     check_even(source, why)

@@ -26,7 +26,9 @@ CORE = 0.8  # membership from which a row is in the core of a set
 
 @dataclass(frozen=True, eq=False)
 class Visits:
-    """Visits of consecutive rows: number of `jumps` (m, m) between cores, and of `rows` (m,) after a visit to each.
+    """Visits of consecutive rows to cores.
+
+    `jumps` (m, m) are numbers of jumps between cores, and `rows` (m,) those of rows after a visit to each.
 
     The rows start in the trajectory `first`, with `lead` rows before the core `entered`, and end in the trajectory
     `last` after a visit to the core `left`; -1 means no core.
@@ -83,7 +85,10 @@ class Visits:
 
 
 def _visits(memberships: SpanValues, ends: Array, batch: Mapping[str, Array]) -> dict[str, Visits]:
-    """Return the visits of a batch of rows; `ends` (T,) are the cumulative lengths of the trajectories."""
+    """Return the visits of a batch of rows.
+
+    `ends` (T,) are the cumulative lengths of the trajectories.
+    """
     values = memberships.of_prepared(batch["x"])[0]
     return {"visits": Visits.of(values, np.searchsorted(ends, batch[NUMBER], "right"))}
 

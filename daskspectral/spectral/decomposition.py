@@ -11,7 +11,9 @@ from daskspectral.spectral.passage import Process
 
 
 class SpectralDecomposition(Process):
-    """Spectral decomposition of an operator by the Galerkin method (Algorithm 1, Cabannes and Bach 2024).
+    """Spectral decomposition of an operator by the Galerkin method.
+
+    This is Algorithm 1 of Cabannes and Bach (2024).
 
     One pass over the rows sums the form <f, L g> and the Gram matrices of p left and q right functions; the rest is
     dense linear algebra with p × q matrices. Symmetric operators have eigenvalues, and equal functions on both sides;

@@ -33,7 +33,7 @@ Array = NDArray[np.inexact[Any]]
 
 
 class EOF(FieldEstimator):
-    """Empirical orthogonal functions of a field: the patterns, scores and variances of its principal components.
+    """Empirical orthogonal functions of a field, its principal components.
 
     Rows are times and columns are places. Use `daskspectral.Rows` to subtract seasonal cycles and trends, and to weight
     by latitude. Scores have variance 1. For components of a kernel use `SpectralDecomposition(operators.Covariance(),
@@ -103,10 +103,10 @@ class EOF(FieldEstimator):
 
     @property
     def pattern_errors_(self) -> Array:
-        """Ends (k, d, 2) of 95 % intervals of `patterns_.single`, by a jackknife; NaN without error bars.
+        """Ends (k, d, 2) of 95 % intervals of `patterns_.single`, by a jackknife.
 
-        Patterns of one group of `multiplets_` are rotated to the nearest in their span first, because only the span is
-        determined.
+        NaN without error bars. Patterns of one group of `multiplets_` are rotated to the nearest in their span first,
+        because only the span is determined.
         """
         return pattern_errors(self)
 

@@ -33,8 +33,8 @@ from daskspectral.moments import Moments
 from daskspectral.moments.attributes import COMMON, Attributes
 from daskspectral.moments.pairwise import SUMS
 from daskspectral.moments.patterns import Patterns, patterns_of
+from daskspectral.moments.reliability import UNCERTAIN, uncertainty
 from daskspectral.moments.solution import SpanScore
-from daskspectral.moments.trust import UNCERTAIN, uncertainty
 from daskspectral.operators import Operator
 from daskspectral.operators.density import estimate_of
 from daskspectral.operators.paired import of_trajectories
@@ -309,7 +309,9 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         folds: Any = None,
         progress: bool | None = None,
     ) -> Self:
-        """Update the fit with rows appended to X: the functions stay, and the sums are solved again.
+        """Update the fit with rows appended to X.
+
+        The functions are kept, and the sums are solved again.
 
         Only new rows are read if all fields are zarr stores in which no file with rows of the fit was written since
         (append whole chunks). All rows are read otherwise, and for linear functions of fewer rows than columns, which
@@ -350,9 +352,9 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
-        """Fit the model and return the functions at the rows of X; raise ValueError for several views.
+        """Fit the model and return the functions at the rows of X.
 
-        X is an array or a list of trajectories, and options are those of `fit`.
+        Raises ValueError for several views. X is an array or a list of trajectories, and options are those of `fit`.
         """
         operator = checked_operator(self.operator)
         if not of_trajectories(operator) and is_sequence(Rows.of(X).data) and len(operator.views) > 1:
@@ -423,7 +425,10 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
 
     @property
     def explained_variance_ratio_(self) -> Array:
-        """Share (k,) of the variance of the fitted columns that each function explains; raises as `patterns_`."""
+        """Share (k,) of the variance of the fitted columns that each function explains.
+
+        Raises as `patterns_`.
+        """
         return self.patterns_.explained
 
     def to_xarray(self, X: Any = None) -> xr.Dataset:
@@ -538,11 +543,11 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         sample_weight: Any = None,
         progress: bool | None = None,
     ) -> float:
-        """Return the score of the first `n_components` functions on held-out rows X; larger is better.
+        """Return the score of the first `n_components` functions on held-out rows X.
 
-        Minus the sum of Ritz values, at most minus the sum of the smallest eigenvalues. For singular values and
-        Transfer VAMP-2, the sum of their squares; for generators the sum of real parts. Use it to compare kernels,
-        scales and bases.
+        Larger is better. Minus the sum of Ritz values, at most minus the sum of the smallest eigenvalues. For singular
+        values and Transfer VAMP-2, the sum of their squares; for generators the sum of real parts. Use it to compare
+        kernels, scales and bases.
 
         Parameters
         ----------
@@ -735,11 +740,11 @@ def in_the_field(
     *,
     right: bool = False,
 ) -> dict[str, xr.DataArray]:
-    """Return values (..., d) in the columns of X as one array per variable of the fit; `x` for unlabeled data.
+    """Return values (..., d) in the columns of X as one array per variable of the fit.
 
-    Values in the columns of windows of rows have the dimension `delay` before these. Columns are those of the `right`
-    view if it is True. Dimensions and coordinates of the data whose names are `taken`, or in `dims`, are renamed to
-    x_... .
+    `x` for unlabeled data. Values in the columns of windows of rows have the dimension `delay` before these. Columns
+    are those of the `right` view if it is True. Dimensions and coordinates of the data whose names are `taken`, or in
+    `dims`, are renamed to x_... .
     """
     import xarray as xr
 

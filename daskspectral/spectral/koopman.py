@@ -33,7 +33,9 @@ class _NoOperatorError(ParameterError, AttributeError):
 
 
 class Koopman(Process):
-    """Koopman operator of trajectories, (K g)(x_t) = E[g(x_{t + lag}) | x_t]: slow processes and timescales.
+    """Koopman operator of trajectories: slow processes and their timescales.
+
+    The operator is (K g)(x_t) = E[g(x_{t + lag}) | x_t].
 
     One pass over the pairs of rows sums E[f(x_t) g(x_{t + lag})] and the Gram matrices of p functions, which are
     selected from the data by default (`SpectralDecomposition`). Reversible processes have real eigenvalues; others have
@@ -144,7 +146,9 @@ class Koopman(Process):
 
     @property
     def dynamic_residuals_(self) -> Array:
-        """Ends (k, 2) of 95 % intervals of the residual norm |K f - l f| of eigenfunctions f with eigenvalues l.
+        """95 % intervals (k, 2) of the residual norms of eigenfunctions.
+
+        The residual of an eigenfunction f with the eigenvalue l is |K f - l f|.
 
         For reversible processes, within the noise of the sums; for others an upper bound that includes the noise of the
         process. Not defined for singular functions.
@@ -174,7 +178,9 @@ class Koopman(Process):
         return self._timescales()[1]
 
     def chapman_kolmogorov(self, sets: MetastableSets | None = None) -> ChapmanKolmogorov:
-        """Return the Chapman-Kolmogorov test: powers of the operator compared with measurements at longer lags.
+        """Return the Chapman-Kolmogorov test of the Markov property.
+
+        The test compares powers of the operator with measurements at longer lags.
 
         Parameters
         ----------
@@ -323,7 +329,10 @@ class Koopman(Process):
         return LagMatrices.of(self.moments_, self.coefficients_, right)
 
     def _square_matrices(self) -> LagMatrices:
-        """Return the operator between the left functions; raise ValueError if the right basis differs."""
+        """Return the operator between the left functions.
+
+        Raises ValueError if the right basis differs.
+        """
         moments = self.fitted().moments_
         if moments.right_basis is not None:
             raise ValueError("expected one basis for both sides, got another right_basis. Omit right_basis")

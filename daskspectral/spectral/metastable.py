@@ -29,9 +29,10 @@ UNKNOWN = 0.5  # half width of the interval of a transition above which it is un
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SetStatistics:
-    """Statistics of m sets with memberships chi = (1, f) A; the attributes are those of `MetastableSets`.
+    """Statistics of m sets with memberships chi = (1, f) A.
 
-    `weights` is A (m, m), and `functions` are the indices (m - 1,) of the functions f.
+    The attributes are those of `MetastableSets`. `weights` is A (m, m), and `functions` are the indices (m - 1,) of the
+    functions f.
     """
 
     functions: NDArray[np.int64]
@@ -163,7 +164,10 @@ def passage_time_ends(jumps: Array, rows: Array) -> Array:
 
 
 def gaps(timescales: Array) -> Array:
-    """Return the ratios t_i / t_{i+1} of timescales, the first for two sets; 1 if t_i is infinite."""
+    """Return the ratios t_i / t_{i+1} of timescales, the first for two sets.
+
+    1 if t_i is infinite.
+    """
     slow, fast = timescales[:-1], timescales[1:]
     return np.divide(slow, fast, out=np.ones_like(slow), where=np.isfinite(fast))
 

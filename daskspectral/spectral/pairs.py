@@ -188,7 +188,9 @@ def _is_wide(rows: Rows) -> bool:
 
 
 class CCA(FieldPairs):
-    """Canonical correlation analysis of two fields: pairs of linear functions of maximal correlation.
+    """Canonical correlation analysis of two fields.
+
+    Pairs of linear functions, one of each field, have maximal correlation.
 
     `fit(x, y)` pairs the rows of both fields; a vector y is one column. `transform(x)` and `transform(y, side="right")`
     return the scores, of variance 1. For functions of kernels use `SpectralDecomposition(operators.Cross(center=True),
@@ -239,7 +241,9 @@ class CCA(FieldPairs):
 
 
 class MCA(FieldPairs):
-    """Maximum covariance analysis of two fields: pairs of patterns whose scores have maximal covariance.
+    """Maximum covariance analysis of two fields.
+
+    Scores of each pair of patterns have maximal covariance.
 
     This is the singular value decomposition of the cross-covariance matrix. Results depend on the units of the columns;
     `daskspectral.Rows(x, standardize=True)` makes them comparable. `fit(x, y)` pairs the rows of both fields.

@@ -126,7 +126,9 @@ class FirstPassage(ModelFunctions):
         }
 
     def committor(self, X: Any, **options: Any) -> Any:
-        """Return the probability to enter b before a from each row of X with its 95 % interval, (n, 3).
+        """Return the committor, with its 95 % interval, at each row of X, (n, 3).
+
+        The committor is the probability to enter b before a.
 
         Values and ends are clipped to [0, 1]. The committor of a generator is 0 within a and 1 within b; for
         trajectories, sets are labels of rows, and values within them are not meaningful. Options are those of
@@ -137,7 +139,9 @@ class FirstPassage(ModelFunctions):
         return self._interval(0, 1.0, "committor", X, options)
 
     def passage_time(self, X: Any, **options: Any) -> Any:
-        """Return the mean time until a or b is entered from each row of X with its 95 % interval, (n, 3).
+        """Return the mean first passage time, with its 95 % interval, (n, 3).
+
+        It is the mean time from each row of X until a or b is entered.
 
         The unit is rows of a trajectory, or the time of the generator; values and ends are clipped at 0. Options are
         those of `transform`.
@@ -296,7 +300,10 @@ class Process(SpectralEstimator):
         return MetastableSets.of(self, span.basis, coefficients=span.coefficients, means=span.means, **vars(found))
 
     def _propagation(self) -> LagMatrices:
-        """Return the operator between the functions; raise ValueError unless it is of a reversible generator."""
+        """Return the operator between the functions.
+
+        Raises ValueError unless it is of a reversible generator.
+        """
         moments = self.fitted().moments_
         operator = moments.operator
         if of_trajectories(operator) or not _is_generator(operator) or not operator.form.symmetric:

@@ -129,12 +129,17 @@ class MetastableSets(ModelFunctions, SetStatistics):
         return np.array_equal(span.coefficients, self.coefficients)
 
     def memberships(self, X: Any, **options: Any) -> Any:
-        """Return the memberships (n, m) of the rows of X, which are probabilities; options as in `transform`."""
+        """Return the memberships (n, m) of the rows of X, which are probabilities.
+
+        Options as in `transform`.
+        """
         output = replace(Result.of_components("membership", self.count), finish=as_probabilities)
         return self._rows(self.function, X, output=output, **options)
 
     def predict(self, X: Any, **options: Any) -> Any:
-        """Return the set (n,) of largest membership of each row of X, -1 for invalid rows that are skipped.
+        """Return the set (n,) of largest membership of each row of X.
+
+        Invalid rows that are skipped have the value -1.
 
         Options are those of `transform`.
         """

@@ -91,7 +91,9 @@ def intervals_of(model: Any) -> Any:
 
 
 def table_of(model: Any) -> list[list[str]]:
-    """Return the columns of the table of values: half widths of intervals, validation values, groups, reliability.
+    """Return the columns of the table of values.
+
+    They are values, half widths of intervals, validation values, groups and reliability.
 
     `+-` contains the distances of both ends if an interval is asymmetric. A group is the first and the last of values
     that the data cannot distinguish. Without error bars the table contains the values only.

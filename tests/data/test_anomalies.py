@@ -158,5 +158,5 @@ def test_rows_to_which_the_baseline_does_not_apply_are_refused() -> None:
     for other, call in ((model, data), (model, winter.values.reshape(-1, 6)), (model, season), (fitted(data), trend)):
         with pytest.raises(ValueError, match=r"month|labels|anomaly|detrend"):
             other.score(call)
-    with pytest.raises(ValueError, match="the month 3 have the weight 0"):
+    with pytest.raises(ValueError, match="month 3"):
         dsp.EOF().fit(dsp.Rows(data, anomaly="month"), sample_weight=(data.time.dt.month != 3).astype(float))

@@ -45,7 +45,9 @@ SLOWER, SOMEWHAT = 2.1, 1.5  # ratios of energies to those of a graph; good fits
 
 @dataclass(frozen=True, eq=False)
 class Reliability:
-    """Reliability of a solution, by its error bars and the change of values by the basis, `approximation` (k,).
+    """Reliability of a solution, by its error bars and the change of values by the basis.
+
+    `approximation` (k,) is that change.
 
     `certain` (k,) values have residuals below their gaps, the first `constants` values are constants, `starts` is the
     test of equilibrium, `contradicted` (k,) values differ at a longer lag, `ratios` (q,) are those of the energies of
@@ -68,7 +70,10 @@ class Reliability:
 
     @property
     def change(self) -> Array:
-        """Relative change of values by half of the landmarks, or of the frequencies, (k,); NaN if unknown."""
+        """Relative change of values by half of the landmarks, or of the frequencies, (k,).
+
+        NaN if unknown.
+        """
         change = self.approximation / self.problem.operator.solver.sizes(self.spectrum.values)
         change[: self.problem.nulls] = np.nan  # 0 for any landmarks
         return change

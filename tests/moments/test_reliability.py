@@ -16,7 +16,7 @@ from daskspectral.datasets import SAMPLES
 from daskspectral.errors import ReliabilityWarning
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.moments.intervals import Errors
-from daskspectral.moments.trust import Reliability
+from daskspectral.moments.reliability import Reliability
 from daskspectral.operators import Covariance, Cross
 from daskspectral.solve import Solution
 from tests.common import autoregression, doubtful
