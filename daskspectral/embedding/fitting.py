@@ -33,8 +33,8 @@ from daskspectral.embedding.problems import (
     Deflated,
     Degrees,
     ExactProblem,
-    Frame,
     GradientTask,
+    LandmarkWhitening,
     LowRankProblem,
 )
 from daskspectral.embedding.stages import RANK, SDPSolution, solve_stages
@@ -80,10 +80,10 @@ class Embedded:
 
 @dataclass(frozen=True, eq=False)
 class Covered:
-    """Landmarks with their frame, and the `cover_sums` of a pass over the rows."""
+    """Landmarks with their whitening, and the `cover_sums` of a pass over the rows."""
 
     basis: LandmarkBasis
-    frame: Frame
+    whitened: LandmarkWhitening
     cover: Mapping[str, Any]
 
     @property
@@ -216,7 +216,7 @@ class Embedding:
             p = min(2 * p, most)
 
     def _covered(self, basis: LandmarkBasis, most: int) -> Covered:
-        """Return the landmarks with their frame, and with rows that they do not cover.
+        """Return the landmarks with their whitening, and with rows that they do not cover.
 
         There are up to `most` in all.
         """
@@ -227,8 +227,8 @@ class Embedding:
             check_reach(self.bandwidth, basis.landmarks)
             features = Features(basis, device=run.device)
             total = self.passes(partial(block_sums, features, kernel_total), np.zeros(0))["total"]
-            frame = Frame.of(kernel.values(basis.landmarks, basis.landmarks), total)
-            found = Covered(basis, frame, self.passes(partial(cover_sums, features), frame))
+            whitened = LandmarkWhitening.of(kernel.values(basis.landmarks, basis.landmarks), total)
+            found = Covered(basis, whitened, self.passes(partial(cover_sums, features), whitened))
             if not found.missed or basis.size + found.missed > most:
                 return found
             logger.info("%d points that no landmark covers are added to the landmarks", found.missed)
@@ -245,7 +245,7 @@ class Embedding:
         if count := int(cover["unbounded"]):
             raise ValueError(f"diagonal must be positive at every row, got {count} of {n} that are not.")
         extremes = np.array([-float(cover["lightest"]), float(cover["heaviest"])])
-        check_masses(self.bandwidth, extremes[:n], found.frame.masses.total)
+        check_masses(self.bandwidth, extremes[:n], found.whitened.masses.total)
         if found.coverage > 1 - 1e-8:  # every row is a landmark, or equal to one
             check_joined(self.bandwidth, landmarks, self.kernel.values(landmarks, landmarks).sum(axis=1))
 
@@ -255,27 +255,29 @@ class Embedding:
         One at fewer landmarks serves to estimate its error. New points are compared with rows of the fit.
         """
         passes, run, kernel = self.passes, self.passes.run, self.kernel
-        basis, frame = covered.basis, covered.frame
+        basis, whitened = covered.basis, covered.whitened
         rows, (probes, probe_bound) = self._drawn(ROWS, 1)[0], self._drawn(PROBES, 2)
         before = None if less is None else less.extension
         features = Features(basis, device=run.device)
-        pull, prove = (partial(block_sums, features, kind(frame.masses)) for kind in (GradientTask, CertificateTask))
-        problem = LowRankProblem(frame, lambda v: passes(pull, v), lambda v: passes(prove, v))
+        gradient, proof = (
+            partial(block_sums, features, kind(whitened.masses)) for kind in (GradientTask, CertificateTask)
+        )
+        problem = LowRankProblem(whitened, lambda v: passes(gradient, v), lambda v: passes(proof, v))
 
         def start(stage: int) -> Array:
             if before is not None and stage < len(before.stages):
                 columns = slice(sum(before.stages[:stage]), sum(before.stages[: stage + 1]))
                 values = before.kernel.values(before.points, basis.landmarks) @ before.coefficients[:, columns]
-                return np.asarray(frame.whitening.T @ values)
-            q = len(frame.sigma)
+                return np.asarray(whitened.whitening.T @ values)
+            q = len(whitened.sigma)
             return np.random.default_rng([self.seed, stage]).standard_normal((q, min(RANK, q)))
 
         stages = solve_stages(problem, start, self.solve, self.count)
-        frames, ranks = [stage.problem.frame for stage in stages], tuple(stage.rank for stage in stages)
+        whitenings, ranks = [stage.problem.whitened for stage in stages], tuple(stage.rank for stage in stages)
         states = [stage.point * positive(stage.point) for stage in stages]
-        parts = [f.coefficients(z) for f, z in zip(frames, states, strict=True)]
-        overlap = frame.masses.weights @ passes(pull, parts[0])["state"]
-        masses = frame.masses
+        parts = [f.coefficients(z) for f, z in zip(whitenings, states, strict=True)]
+        overlap = whitened.masses.weights @ passes(gradient, parts[0])["state"]
+        masses = whitened.masses
         if "diagonal" not in self.source.readers:
             masses = replace(masses, longest=float(masses.bound(-covered.cover["lightest"])))
         extension = Extension(
@@ -285,7 +287,7 @@ class Embedding:
             np.ascontiguousarray(np.hstack(parts)),
             ranks,
             sum(ranks) if self.count is None else min(self.count, sum(ranks)),
-            np.ascontiguousarray(frame.whitening),
+            np.ascontiguousarray(whitened.whitening),
             rows,
             preparation=self.source.preparation,
             device=run.device,

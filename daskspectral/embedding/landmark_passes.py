@@ -17,7 +17,7 @@ from daskspectral.basis.evaluation import VALUE, evaluated
 from daskspectral.data.source import Source
 from daskspectral.devices import ACCELERATOR_ROWS, Device, device_of
 from daskspectral.embedding.extension import COVERED, Extension
-from daskspectral.embedding.problems import Frame, Largest
+from daskspectral.embedding.problems import LandmarkWhitening, Largest
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import check_memory, local_threads, predict_memory
@@ -60,7 +60,7 @@ class Features:
                 workspace.launched()
 
 
-def cover_sums(features: Features, batches: Iterable[Mapping[str, Array]], state: Frame) -> dict[str, Any]:
+def cover_sums(features: Features, batches: Iterable[Mapping[str, Array]], state: LandmarkWhitening) -> dict[str, Any]:
     """Return how well p landmarks cover the rows.
 
     A row x is covered if |psi(x)|^2 >= 0.5 and its mass m(x) is positive. |psi(x)|^2 = |W^T k(Y, x)|^2, with W W^T the
@@ -183,7 +183,7 @@ def probe_sums(
     r, device = extension.stages[0], device_of(extension.device)
     points, masses, probes = device.moved((extension.points, extension.masses.weights, probes))
     step = ACCELERATOR_ROWS if device.accelerated else PROBE_ROWS
-    sums: dict[str, Array] = {"mass": np.zeros(len(probes)), "pull": np.zeros((len(probes), r))}
+    sums: dict[str, Array] = {"mass": np.zeros(len(probes)), "products": np.zeros((len(probes), r))}
     for batch in batches:
         for start in range(0, len(batch["x"]), step):
             x = np.asarray(batch["x"][start : start + step], dtype=float)
@@ -194,7 +194,7 @@ def probe_sums(
             m = device.get(masses @ extension.kernel.values(there, points))
             k = extension.kernel.values(there, probes)
             sums["mass"] += device.get(k.sum(axis=1))
-            sums["pull"] += device.get(k @ device.put(e / np.sqrt(m)[:, None]))
+            sums["products"] += device.get(k @ device.put(e / np.sqrt(m)[:, None]))
     return sums
 
 
@@ -218,10 +218,10 @@ class Probe:
         sums = passes(partial(probe_sums, extension, probes))
         m, total = np.asarray(sums["mass"]), extension.masses.total
         d = extension.masses.bound(m, bound)
-        pulled = sums["pull"] - np.outer(m, overlap) / total
-        pulled /= np.sqrt(m)[:, None]
-        length = np.linalg.norm(pulled, axis=1, keepdims=True)
-        moved = np.sqrt(np.maximum(d, 0))[:, None] * pulled / np.where(length > 0, length, 1.0)
+        weighted = sums["products"] - np.outer(m, overlap) / total
+        weighted /= np.sqrt(m)[:, None]
+        length = np.linalg.norm(weighted, axis=1, keepdims=True)
+        moved = np.sqrt(np.maximum(d, 0))[:, None] * weighted / np.where(length > 0, length, 1.0)
         e = extension.of_prepared(probes)[0][:, : extension.stages[0]]
         e = e if bound is None else e * np.sqrt(bound)[:, None]
         return cls(gram_distance(e, moved), e)

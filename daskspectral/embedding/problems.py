@@ -162,11 +162,12 @@ class Degrees(Registered):
 
 
 @dataclass(frozen=True, eq=False)
-class Frame:
-    """Matrices W (p, q) and σ (q,): all information on other points that a block needs.
+class LandmarkWhitening:
+    """Whitening of the kernel at landmarks, W (p, q), and sums σ (q,) over all points.
 
-    The orthonormal columns `removed` (q, s) are left out of P: with R = P Fᵀ E in their span, F (I - R R^+) Fᵀ is Abar
-    - Abar E (Eᵀ Abar E)^+ Eᵀ Abar, the matrix of the columns after E.
+    A block needs no other information on the rest of the points. The orthonormal columns `removed` (q, s) are left out
+    of P: with R = P Fᵀ E in their span, F (I - R R^+) Fᵀ is Abar - Abar E (Eᵀ Abar E)^+ Eᵀ Abar, the matrix of the
+    columns after E.
     """
 
     whitening: Array
@@ -174,8 +175,8 @@ class Frame:
     removed: Array | None = None
 
     @classmethod
-    def of(cls, gram: Array, total: Array) -> Frame:
-        """Return the frame of k(Y, Y) (p, p) and the sum of k(Y, x_i) over all points (p,)."""
+    def of(cls, gram: Array, total: Array) -> LandmarkWhitening:
+        """Return the whitening for k(Y, Y) (p, p) and the sum of k(Y, x_i) over all points (p,)."""
         w = whiten(gram, CUT).matrix
         return cls(w, w.T @ total)
 
@@ -189,8 +190,8 @@ class Frame:
         found: Array = z - np.outer(self.sigma, self.sigma @ z) / self.masses.total
         return found if self.removed is None else found - self.removed @ (self.removed.T @ found)
 
-    def without(self, z: Array) -> Frame:
-        """Return the frame of the columns after a state (q, r)."""
+    def without(self, z: Array) -> LandmarkWhitening:
+        """Return the whitening for the columns after a state (q, r)."""
         z = self.projected(z)
         vectors, sizes, _ = np.linalg.svd(z, full_matrices=False)
         fresh = vectors[:, sizes > NOTHING * sizes[0]]
@@ -273,17 +274,17 @@ class LowRankProblem(AscentProblem):
     The objective is 2 Σ_i √(d_i) |F_iᵀ Z| - |P Z|². Its maximum over Z is Tr(Abar B) at h_i = F_iᵀ Z / |F_iᵀ Z|, its
     gradient at Z is 2 (Z' - Z) with the power step Z' = Σ_i √(d_i) F_i h_iᵀ, and the Hessian is 2 (S - I) with S
     between 0 and I at the optimum. The h_i do not depend on the scale of Z: each point is scaled so that the objective
-    is largest, where it equals |P Z|² and is at most Tr(Abar B). `pull` and `prove` return the sums of `GradientTask`
-    and `CertificateTask` over all rows, for V (p, r).
+    is largest, where it equals |P Z|² and is at most Tr(Abar B). `gradient_sums` and `certificate_sums` return the sums
+    of `GradientTask` and `CertificateTask` over all rows, for V (p, r).
     """
 
-    frame: Frame
-    pull: Callable[[Array], Sums]
-    prove: Callable[[Array], Sums]
+    whitened: LandmarkWhitening
+    gradient_sums: Callable[[Array], Sums]
+    certificate_sums: Callable[[Array], Sums]
 
     def evaluate(self, point: Array) -> Iterate:
-        sums = self.pull(self.frame.coefficients(point))
-        z, following = self.frame.projected(point), self.frame.state(sums["state"])
+        sums = self.gradient_sums(self.whitened.coefficients(point))
+        z, following = self.whitened.projected(point), self.whitened.state(sums["state"])
         scale = float(sums["length"]) / float(np.vdot(z, z))
         z, objective = scale * z, scale * float(sums["length"])
         step = following - z
@@ -296,19 +297,22 @@ class LowRankProblem(AscentProblem):
         diag(y) - F Fᵀ is psd if no eigenvalue of Σ_i F_i F_iᵀ / y_i exceeds 1. The matrix is (q, q). y belongs to the
         point at the scale at which the objective is largest, and equals d.y.
         """
-        sums, norm = self.prove(self.frame.coefficients(point)), np.sum(self.frame.projected(point) ** 2)
+        sums, norm = (
+            self.certificate_sums(self.whitened.coefficients(point)),
+            np.sum(self.whitened.projected(point) ** 2),
+        )
         scale = float(sums["objective"] / norm)
-        values, vectors = np.linalg.eigh(self.frame.square(sums["square"]))
+        values, vectors = np.linalg.eigh(self.whitened.square(sums["square"]))
         least = min(0.0, scale - float(values[-1])) * float(sums["largest"])
         objective = scale * float(sums["objective"])
         return certificate(least, float(sums["bound"]), objective, tolerance, vectors[:, -1])
 
     @property
     def spent(self) -> bool:
-        return 1 + (0 if self.frame.removed is None else self.frame.removed.shape[1]) >= len(self.frame.sigma)
+        return 1 + (0 if self.whitened.removed is None else self.whitened.removed.shape[1]) >= len(self.whitened.sigma)
 
     def deflated(self, point: Array) -> LowRankProblem:
-        return replace(self, frame=self.frame.without(self.evaluate(point).power))
+        return replace(self, whitened=self.whitened.without(self.evaluate(point).power))
 
     def widened(self, point: Array, direction: Array) -> Array:
         return np.column_stack([point, WIDENING * np.linalg.norm(point) * direction])

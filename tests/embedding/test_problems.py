@@ -15,8 +15,8 @@ from daskspectral.embedding.problems import (
     CertificateTask,
     Deflated,
     ExactProblem,
-    Frame,
     GradientTask,
+    LandmarkWhitening,
     Largest,
     LowRankProblem,
 )
@@ -72,7 +72,7 @@ def low_case(own: bool = False) -> Case:
     """Fifty points and twelve landmarks."""
     x = 2 * moons(50)
     gram, k = (gaussian(x[:48:4], y, 1.0) for y in (x[:48:4], x))
-    frame = Frame.of(gram, k.sum(axis=1))
+    whitened = LandmarkWhitening.of(gram, k.sum(axis=1))
     values, vectors = np.linalg.eigh(gram)  # psi of another whitening: the same up to a rotation
     psi = [vectors.T @ k[:, i] / np.sqrt(values) for i in range(50)]
     sigma = sum(psi)
@@ -80,11 +80,11 @@ def low_case(own: bool = False) -> Case:
     f = np.array([(a - sigma * (sigma @ a) / (sigma @ sigma)) / np.sqrt(b) for a, b in zip(psi, m, strict=True)])
     given = np.random.default_rng(1).uniform(0.5, 2, 50) if own else None
     d = np.array([1 / b - b / m.sum() for b in m]) if given is None else given
-    pull, prove = GradientTask(frame.masses), CertificateTask(frame.masses)
+    pull, prove = GradientTask(whitened.masses), CertificateTask(whitened.masses)
     problem = LowRankProblem(
-        frame, lambda v: summed(pull, k, v, given, [7, 30]), lambda v: summed(prove, k, v, given, [20])
+        whitened, lambda v: summed(pull, k, v, given, [7, 30]), lambda v: summed(prove, k, v, given, [20])
     )
-    turned = frame.projected(frame.whitening.T @ k).T / np.sqrt(m)[:, None]  # F in the coordinates of the frame
+    turned = whitened.projected(whitened.whitening.T @ k).T / np.sqrt(m)[:, None]  # F in whitened coordinates
     np.testing.assert_allclose(turned @ turned.T, f @ f.T, atol=1e-10)
     return Case(f @ f.T, d, problem, turned, k, given)
 
@@ -161,7 +161,7 @@ def test_a_pass_with_landmarks(own: bool) -> None:
     point, root, f = one.draw(3), np.sqrt(one.d), one.f
     assert f is not None
     found = one.problem.evaluate(point)
-    z = one.problem.frame.projected(point)
+    z = one.problem.whitened.projected(point)
     # at the scale t at which 2 t sum_i sqrt(d_i) |F_i^T z| - t^2 |z|^2 is largest
     z *= sum(root[i] * np.linalg.norm(z.T @ f[i]) for i in range(50)) / np.sum(z**2)
     h = directions(f @ z)
@@ -230,7 +230,7 @@ def test_the_gap_is_a_bound_at_every_point(low: bool, columns: int, passes: int,
     if one.f is not None:
         y = np.linalg.norm(one.f @ last.point, axis=1) / np.sqrt(one.d)
         values, vectors = np.linalg.eigh(one.f.T / y @ one.f)
-        scale_of_y = one.d @ y / np.sum(one.problem.frame.projected(last.point) ** 2)
+        scale_of_y = one.d @ y / np.sum(one.problem.whitened.projected(last.point) ** 2)
         least, direction = min(0.0, scale_of_y - values[-1]) * y.max(), vectors[:, -1]
         np.testing.assert_allclose(one.problem.certify(9 * last.point, 1e-9).gap, found.gap, rtol=1e-8, atol=1e-11)
     else:
