@@ -1,6 +1,6 @@
 """The main job on a batch system: `daskspectral fit` on worker jobs that come and go, with a checkpoint.
 
-`slurm/fit.py` and `pbs/fit.py` say what is the system's own; every option that is not listed here goes to
+`slurm/fit.py` and `pbs/fit.py` define what differs between systems; options that are not listed here are passed to
 `daskspectral fit`.
 """
 
@@ -53,7 +53,7 @@ class System:
 
 
 def jobs(system: System, options: dict[str, Any]) -> Any:
-    """The worker jobs, none submitted yet: a cluster of dask-jobqueue, whose scheduler is this process."""
+    """Return a cluster of dask-jobqueue without jobs, whose scheduler is this process."""
     interrupted = signal.getsignal(signal.SIGINT)
     try:
         import dask_jobqueue
@@ -68,7 +68,7 @@ def jobs(system: System, options: dict[str, Any]) -> Any:
     try:
         security = Security.temporary() if options["tls"] else None
     except ImportError as error:
-        raise click.ClickException("TLS needs cryptography: pip install cryptography, or give --no-tls") from error
+        raise click.ClickException("TLS needs cryptography: pip install cryptography, or pass --no-tls") from error
     seconds = seconds_of(options["walltime"])
     given = [system.begins(directive) for directive in options["directive"]]
     gpu = [system.gpu] if options.get("device") == "cuda" and system.begins(system.gpu) not in given else []
@@ -153,16 +153,16 @@ OPTIONS = (
     click.option("--local-directory", help="A folder of each node for what workers spill: /tmp or $TMPDIR."),
     click.option("--skip-directive", multiple=True, help="Leave out lines of the job script that contain this: --mem."),
     click.option("--prologue", multiple=True, help="A line of shell before a worker: --prologue='module load x'."),
-    click.option("--tls/--no-tls", default=True, show_default=True, help="Encrypt the traffic, and let nobody in."),
+    click.option("--tls/--no-tls", default=True, show_default=True, help="Encrypt the traffic and require a key."),
     click.option("--patience", type=float, default=3600.0, show_default=True, help="Seconds to wait without workers."),
     click.option("--logs", default="worker-logs", show_default=True, help="A shared folder for the workers' logs."),
-    click.option("--checkpoint", required=True, help="A folder or URL for the sums so far; the same command goes on."),
+    click.option("--checkpoint", required=True, help="A folder or URL for the partial sums; the same command resumes."),
     click.argument("arguments", nargs=-1, type=click.UNPROCESSED, required=True),
 )
 
 
 def command(system: System, *own: Callable[[Any], Any]) -> click.Command:
-    """The command for a batch system, with the options that are its own."""
+    """Return the command for a batch system, with its additional options."""
 
     def main(arguments: tuple[str, ...], checkpoint: str, **options: Any) -> None:
         if options["workers_min"] > options["workers_max"]:

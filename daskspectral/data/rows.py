@@ -53,11 +53,6 @@ class Rows:
         Coordinate in degrees of the columns or rows of labeled data, for weights by its cosine. Columns are
         multiplied by the square root of the cosine, after `standardize`, and functions with periods or units of X
         raise an error; for rows, the cosine is a sample weight.
-    column_weights : array-like, DataArray, Series or mapping, optional
-        Positive weights of the columns in the metric, such as areas of grid cells: columns are multiplied by their
-        square roots, after `standardize`, and results are in the units of X. A DataArray has dimensions of the columns;
-        a mapping has weights by the name of a column, or of a variable, and other columns have the weight 1. Of two
-        fields each has its weights, `fit(x, Rows(y, column_weights=...))`.
     anomaly : {"month", "season", "dayofyear", "hour"}, optional
         Subtract the mean of each column over all rows of the same month, season, day of the year or hour. Rows must
         be labeled data with times, of numpy or any calendar (cftime). The means are weighted and computed in an
@@ -68,6 +63,11 @@ class Rows:
     detrend : int, optional
         Degree of a polynomial in time that is subtracted too. It is fitted jointly with the means; without
         `anomaly` it is fitted by ordinary least squares.
+    column_weights : array-like, DataArray, Series or mapping, optional
+        Positive weights of the columns in the metric, such as areas of grid cells: columns are multiplied by their
+        square roots, after `standardize`, and results are in the units of X. A DataArray has dimensions of the columns;
+        a mapping has weights by the name of a column, or of a variable, and other columns have the weight 1. Of two
+        fields each has its weights, `fit(x, Rows(y, column_weights=...))`.
     delays : int, default=1
         Number of consecutive rows per window (delay embedding: extended EOFs, Hankel dynamic mode decomposition). Each
         row t is replaced by x_t, x_{t-1}, ..., x_{t-delays+1}, and dropped unless these are in its trajectory, in its

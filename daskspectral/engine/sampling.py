@@ -22,7 +22,7 @@ DRAWN_CHUNKS = 256  # limit of chunks for a draw of whole rows
 
 
 def _taken(names: tuple[str, ...], batch: Mapping[str, Array], state: Any = None) -> Array:
-    """The row numbers and fields of the selected rows, concatenated and flattened."""
+    """Return the row numbers and fields of the selected rows, concatenated and flattened."""
     fields = [np.asarray(batch[name], dtype=float).reshape(len(batch[NUMBER]), -1) for name in names]
     return np.hstack([batch[NUMBER].astype(float)[:, None], *fields])
 

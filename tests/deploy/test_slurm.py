@@ -98,7 +98,7 @@ def test_a_warned_driver_is_queued_again_and_goes_on_to_the_same_bits(
     assert epochs() == [0, 1]  # the last one and the one before it, for a damaged last one
     assert not (tmp_path / "model.zarr").exists()
     until(lambda: state() == "COMPLETED", "the end")
-    assert "going on from the checkpoint" in output.read_text()
+    assert "resuming from the checkpoint" in output.read_text()
     with dask.config.set(scheduler="threads", num_workers=2):
         expected = small_model(LANDMARKS).fit(points, progress=False).moments_
     assert_same_bits(dsp.load(tmp_path / "model.zarr").moments_, expected)
