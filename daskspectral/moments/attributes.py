@@ -20,7 +20,7 @@ COMMON = (
 
 
 class Attributes:
-    """Names of the attributes of a solution, such as `eigenvalues_`, `eigenvalue_errors_` and `coefficients_`.
+    """Names of the attributes of a solution, such as `eigenvalues_` and `coefficients_`.
 
     Attributes
     ----------

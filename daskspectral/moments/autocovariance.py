@@ -42,7 +42,7 @@ class Series:
     length: int | None = None
 
     def neighbors(self, numbers: NDArray[np.int64]) -> tuple[Any, Any]:
-        """Return the positions, among rows of ascending numbers, of the first and the second rows of all pairs."""
+        """Return the positions of the first and second rows of all pairs, by ascending numbers."""
         wanted = numbers + self.stride
         places = np.searchsorted(numbers, wanted)
         there = numbers[np.minimum(places, len(numbers) - 1)] == wanted

@@ -38,7 +38,9 @@ SPREAD = 2048  # rows of a batch, or two runs, from which correlation is estimat
 
 
 def counted_rows(rows: Moments | NDArray[Any]) -> float:
-    """Return the total weight of moments, or of weights (n,), or the effective number of rows if it is larger.
+    """Return the total weight, or the effective number of rows if it is larger.
+
+    `rows` are moments, or weights (n,).
 
     For integer weights, the frequencies of rows, this is the total weight, even if some are 0.
     """
@@ -46,7 +48,7 @@ def counted_rows(rows: Moments | NDArray[Any]) -> float:
 
 
 def effective_count(rows: Moments | NDArray[Any]) -> float:
-    """Return the effective number of rows, (sum w)² / sum w², independent of the unit of the weights."""
+    """Return the effective number of rows, (sum w)² / sum w²."""
     return _counts(rows)[1]
 
 
@@ -98,7 +100,7 @@ Array = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Runs:
-    """Runs of consecutive rows: their `length`, and the `columns` of x, minus a `center` (m,), that are summed."""
+    """Runs of consecutive rows: `length`, summed `columns` of x, and their `center` (m,)."""
 
     length: int
     columns: NDArray[np.int64]
@@ -189,7 +191,7 @@ def order_of(moments: Moments) -> float:
 
 @np.errstate(over="ignore", invalid="ignore")
 def spreads_of(moments: Moments) -> dict[int, float]:
-    """Return the standard deviations of nonconstant prepared columns by number, of at most 16 columns.
+    """Return the standard deviations of nonconstant prepared columns, at most 16, by number.
 
     Empty for moments without sums over runs.
     """

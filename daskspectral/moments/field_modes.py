@@ -206,7 +206,7 @@ def _above(n: float, lags: Array, squares: Array, taken: Array, values: Array) -
 
 @dataclass(frozen=True, eq=False)
 class _Scores:
-    """Leading variances (m,), in a unit of their size, autocorrelations of the scores, and errors v (m, m).
+    """Leading variances (m,), autocorrelations of the scores, and errors v (m, m).
 
     `rest` is the sum and `squares` the sum of squares of the variances of further components.
     """
@@ -274,7 +274,7 @@ class _Scores:
         return np.asarray(distance / (2 * np.sqrt(self.errors)))
 
     def pattern_error(self, i: int, group: NDArray[np.intp]) -> float:
-        """Return the expected sine of the angle between pattern i and the span of the true patterns of its group."""
+        """Return the expected sine of the angle between pattern i and its true group."""
         distance = np.abs(self.values - self.values[i])
         others = np.setdiff1d(np.argsort(distance, kind="stable"), [i], assume_unique=True)
         near, far = (np.setdiff1d(some, group) for some in (others[:NEAREST], others[NEAREST:]))

@@ -230,7 +230,7 @@ def _added(values: Array, groups: NDArray[np.integer[Any]]) -> Array:
 def gathered(
     sums: MutableMapping[str, Any], groups: int, release: Callable[[], None] = lambda: None, **rule: Any
 ) -> tuple[Folds, dict[str, Array]]:
-    """Return folds from the sums of tasks, named `name_in(group, name)`, and the sums over all groups.
+    """Return folds from the sums of tasks, `name_in(group, name)`, and the total sums.
 
     A group without rows has zeros. Sums are removed from the mapping one by one, so that at most one is in memory
     twice; `release` returns the freed memory to the system.
@@ -348,7 +348,7 @@ class BlockedFolds(FoldRule):
 
 @dataclass(frozen=True, eq=False)
 class LabeledFolds(FoldRule):
-    """Folds by the label of each row in the field `fold`, one of `values`, sorted, with the `names` of the user.
+    """Folds by labels in the field `fold`: sorted `values`, with the `names` of the user.
 
     Raises ValueError for a row with another label.
     """

@@ -105,7 +105,7 @@ def errors_of(
 
 
 def lowered(intervals: Array, factors: Array) -> Array:
-    """Return intervals (k, 2) with the end nearest to 0 multiplied by factors (k,), unless they contain 0."""
+    """Return intervals (k, 2) with the end nearest to 0 times factors (k,), except across 0."""
     found, nearest = intervals.copy(), np.abs(intervals).argmin(axis=1)
     found[np.arange(len(found)), nearest] *= np.where(np.sign(intervals).prod(axis=1) > 0, factors, 1.0)
     return found
@@ -201,7 +201,7 @@ class _LeftOut:
         self.sums = self._sums(problem, means, seen, found)
 
     def _sums(self, problem: GalerkinProblem, means: Sums, seen: Sums, found: Solution) -> list[Any]:
-        """Return the form and the Gram matrices of the rotated functions over the fold, minus the fitted means."""
+        """Return the form and Gram matrices of rotated functions, about the fitted means."""
         left, first = found.left @ self.turn, problem.right.role.named("first")
         right = left if found.right is found.left else found.right @ self.turn
         norms = None if problem.norms is None else (self.weight * problem.norms[0], self.weight * problem.norms[1])
@@ -218,7 +218,7 @@ class _LeftOut:
         return np.outer(mean, other_total) + np.outer(total, other_mean) - self.weight * np.outer(mean, other_mean)
 
     def angles(self, groups: NDArray[np.int64]) -> Array:
-        """Return the sine of the largest angle between the functions of each group and the span of this solution."""
+        """Return the sine of the largest angle between each group and this solution."""
         result = np.zeros(len(groups))
         for group in np.unique(groups):
             members = np.flatnonzero(groups == group)
@@ -242,7 +242,7 @@ def _turn(overlap: Any, nulls: int) -> Any:
 
 
 def _held_out(problem: GalerkinProblem, parts: list[_LeftOut]) -> Array:
-    """Return the values of functions on the folds that they were not fitted to, from the total of their sums."""
+    """Return the validation values, from the total of sums over left-out folds."""
     every = np.eye(parts[0].turn.shape[1])
     if np.iscomplexobj(parts[0].values):
         return np.full(len(every), np.nan)
@@ -273,7 +273,7 @@ def _intervals(fitted: Array, held_out: Array, standard: Array, number: int) -> 
 
 
 def _groups(values: Any, standard: Array, nulls: int = 0) -> NDArray[np.int64]:
-    """Return the groups of consecutive values that differ by at most two standard errors of the difference.
+    """Return groups of consecutive values that differ by at most two standard errors.
 
     The first `nulls` values are 0 for any rows, and in no group with others.
     """
@@ -305,7 +305,7 @@ def reliable_by(
 
 
 def beyond_constants(reliable: NDArray[np.bool_], constants: int) -> tuple[int, int]:
-    """Return the number of reliable values beyond the leading constants, and the number of values beyond them."""
+    """Return the numbers of reliable values and of all values beyond the constants."""
     others = reliable[constants:]
     return int(np.count_nonzero(others)), len(others)
 

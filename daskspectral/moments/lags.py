@@ -63,7 +63,7 @@ class ChapmanKolmogorov:
 
 @dataclass(frozen=True, eq=False)
 class LagMatrices:
-    """Operator between k fitted functions at several `lags` (L,), the first of which is that of the fit.
+    """Operator between k fitted functions at several `lags` (L,), the first that of the fit.
 
     `forms` (S, L, k, k) are <f_i, K g_j>, `grams` and `right_grams` (S, k, k) inner products of the left and right
     functions, `futures` (S, k, k) those at the ends of pairs, if measured, and `later` (S, k, k) forms at twice the
@@ -84,7 +84,10 @@ class LagMatrices:
 
     @classmethod
     def of(cls, moments: Moments, left: Matrices, right: Matrices | None = None) -> LagMatrices:
-        """Return the matrices of functions with coefficients (p, k) and (q, k), by default of the left ones."""
+        """Return the matrices of left and right functions (p, k) and (q, k).
+
+        The right functions are the left ones by default.
+        """
         operator: Any = moments.operator
         two_sided = right is not None and "right_gram" in moments.arrays
         v = left if right is None else right
@@ -111,7 +114,7 @@ class LagMatrices:
 
     @classmethod
     def of_generator(cls, moments: Moments, functions: Array) -> LagMatrices:
-        """Return exp(t L) between functions (p, k) of a reversible generator L, t the timescale of the fastest."""
+        """Return exp(t L) of a reversible generator L, t the timescale of the fastest function."""
         reduced = Reduced(moments)
         grams, means = reduced("gram", functions, functions), reduced("first", functions)
         rates = np.linalg.solve(grams, reduced("form", functions, functions))
@@ -139,7 +142,7 @@ class LagMatrices:
         return np.stack([[self._followed(form, gram, right) for form in forms] for forms, gram, right in parts])
 
     def timescales(self, known: Array | None = None) -> tuple[Array, Array]:
-        """Return timescales -lag / ln |value|, (L, k'), at each lag, and the ends of 95 % intervals, (L, k', 2).
+        """Return timescales -lag / ln |value|, (L, k'), and 95 % intervals, (L, k', 2).
 
         Infinite for values of modulus 1 or more. Intervals at the first lag contain those of the `known` ends (k, 2) of
         intervals of the values, and the value between one lag and two (`_rising`).
@@ -168,7 +171,7 @@ class LagMatrices:
         return np.where(sure, jackknife_ends(ratios, self.factor)[:, 1], 0.0)
 
     def residuals(self, values: Matrices) -> Array:
-        """Return the ends (k, 2) of 95 % intervals of |K f - l f|, for functions f of unit norm and values l (k,).
+        """Return 95 % intervals (k, 2) of |K f - l f| for values l (k,).
 
         The square is <f, K_2t f> - 2 l <f, K_t f> + l² for reversible processes, and otherwise E |f(y) - l f(x)|², an
         upper bound that includes the noise (residual DMD: Colbrook, Li, Raut and Townsend 2023). Its ends are clipped
@@ -207,7 +210,7 @@ class LagMatrices:
         return np.asarray(np.linalg.solve(grams, forms)[..., beyond, beyond])
 
     def chapman_kolmogorov(self, weights: Array | None = None, functions: Any = None) -> ChapmanKolmogorov:
-        """Return the test in the processes, or between sets with memberships (1, `functions`) @ `weights` (m, m)."""
+        """Return the test for processes, or sets of memberships (1, `functions`) @ `weights`."""
         found = self.propagators(self.processes if functions is None else functions)
         if weights is not None:
             found = np.linalg.inv(weights) @ with_constant(found) @ weights
@@ -238,7 +241,7 @@ class LagMatrices:
 
 
 def constant_of(means: Matrices, gram: Matrices) -> int | None:
-    """Return the index of the function that represents the constant, by means (k,) and inner products (k, k)."""
+    """Return the index of the constant, by means (k,) and inner products (k, k)."""
     shares = np.abs(means) ** 2 / np.diagonal(gram).real
     return int(shares.argmax()) if shares.max() > CONSTANT else None
 
@@ -333,7 +336,7 @@ class Starts:
 
 
 def starts_of(moments: Moments, functions: Matrices) -> Starts:
-    """Test whether pairs start in equilibrium, in the span of fitted left functions, coefficients (p, k).
+    """Test whether pairs start in equilibrium, by fitted left functions (p, k).
 
     Requires `Transfer` with right functions in the same basis. Without folds, no deviation is significant.
     """
@@ -411,7 +414,7 @@ def both_ends(moments: Moments, functions: Matrices) -> tuple[Matrices, Matrices
 
 
 def _after_constant(products: Matrices, left: Matrices, right: Matrices) -> Matrices:
-    """Return inner products (S, 1 + k, 1 + k) with the constant first, from those of functions and means (S, k)."""
+    """Return inner products (S, 1 + k, 1 + k) with the constant first."""
     found = np.ones((len(products), *(1 + n for n in products.shape[1:])), products.dtype)
     found[:, 1:, 1:], found[:, 1:, 0], found[:, 0, 1:] = products, left, right
     return found

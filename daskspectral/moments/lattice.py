@@ -77,7 +77,7 @@ class WeightedModes:
         return float(np.trace(energy)) if squares is None else squares * self.basis.slope_norm
 
     def leading(self, c: float, count: int, most: int) -> tuple[Array, int]:
-        """Return an orthonormal basis (p, r) of the leading functions, the constant first, and the rank of the data.
+        """Return an orthonormal basis (p, r) of leading functions, and the rank of the data.
 
         At most `most` functions follow the constant. They are orthonormal in the norm of the kernel: if normalized on
         the data, smooth functions would be lost in the rounding of rough ones. c is the least penalty, and `count` the
@@ -107,7 +107,7 @@ class WeightedModes:
         return scipy.linalg.block_diag(np.eye(null), vectors), rank + null
 
     def coarser(self, share: float, span: Array, count: int) -> tuple[float, Moments]:
-        """Return the exact share of the frequencies, and moments of the leading functions of these, without folds.
+        """Return moments for a share of the frequencies, and the exact share.
 
         The functions are found by subspace iteration from the `leading` functions of all frequencies.
         """
@@ -151,7 +151,10 @@ class WeightedModes:
 
 @dataclass(frozen=True, eq=False)
 class ModeSystem(System):
-    """Moments of the leading functions `span` (p, r) of `weighted` modes, of which the rows determine `rank`."""
+    """Moments of the leading functions `span` (p, r) of `weighted` modes.
+
+    The rows determine `rank` of them.
+    """
 
     weighted: WeightedModes = field(kw_only=True)
     span: Array = field(kw_only=True)

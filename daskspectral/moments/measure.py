@@ -86,7 +86,7 @@ class Measure:
 
 
 def block_of(fields: Mapping[str, Array], operator: Operator | None, dtype: str, workspace: Workspace) -> Block:
-    """Return a block with the fields that the operator derives, and the roots of weights times its factors."""
+    """Return a block of rows with derived fields and roots of weights."""
     found = {name: values for name, values in fields.items() if name != "weight"}
     scale = np.sqrt(fields["weight"], dtype=float) if "weight" in fields else None
     if operator is not None:

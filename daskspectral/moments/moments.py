@@ -217,12 +217,12 @@ class Moments(Registered):
         return np.dot(functions, shared) + np.dot(functions, beyond) @ q.landmarks
 
     def mapped(self, each: Callable[[Mapping[str, Array], float], Mapping[str, Array]], **changes: Any) -> Moments:
-        """Return the moments, and folds, with sums transformed by `each(sums, weight)`, and other `changes`."""
+        """Return the moments with all sums transformed by `each(sums, weight)`, and `changes`."""
         folds = None if self.folds is None else self.folds.mapped(each)
         return replace(self, arrays=each(self.arrays, self.weight), folds=folds, **changes)
 
     def expanded(self, basis: Basis | None = None) -> Moments:
-        """Return the moments, and folds, with matrices of the forms, of this basis or a `basis` of lower order."""
+        """Return the moments with matrices of forms, of this basis or one of lower order."""
         found = self.basis if basis is None else basis
         return self.mapped(lambda sums, _: matrices_of(found, self.operator, sums), basis=found)
 

@@ -30,7 +30,7 @@ MEASURED: dict[str, Functional] = {POINTS: points}
 
 @dataclass(frozen=True, eq=False)
 class Patterns:
-    """Least-squares regression of points x (d,) on k functions: x ~ mean + Σ_i (f_i(x) - offset_i) maps_i.
+    """Least-squares regression x ~ mean + Σ_i (f_i(x) - offset_i) maps_i on k functions.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Patterns:
 
 
 def right_patterns_of(moments: Moments, coefficients: Functions) -> Patterns:
-    """Return the regression of the points of the right view on right functions with coefficients (q, k).
+    """Return the regression of the right view on right functions (q, k).
 
     Points are computed from linear functions, the landmarks Q of the right basis: x = E x + Q^+ (Q x - E Q x).
     """

@@ -365,7 +365,9 @@ def advise_support(kept: NDArray[np.bool_], basis: Basis, least: float) -> None:
 
 
 def roughness(operator: Operator, basis: Basis, energy: Real, root: Callable[[], Real]) -> float:
-    """Return kappa, the mean squared norm over rows of the functionals of the form, in the space with norm K.
+    """Return kappa, the mean squared norm of the functionals of the form.
+
+    The norm is that of the function space, K, and the mean is over rows.
 
     For the Dirichlet form of a smooth radial kernel k(x, y) = q(s) this is -2 d q'(0), d / scale² for a Gaussian; if no
     such constant is known, it is tr(K^+ F) with the mean F = `energy` of the form. `root` returns `inverse_norm(K)`.
@@ -377,7 +379,7 @@ def roughness(operator: Operator, basis: Basis, energy: Real, root: Callable[[],
 
 
 def inverse_norm(norm: Real, dtype: str = "float64", device: Device = HOST) -> Real:
-    """Return R (p, r) with R R^T = K^+ for the norm K (p, p), in directions above the rounding of the `dtype`.
+    """Return R (p, r) with R R^T = K^+ for the norm K (p, p), above rounding.
 
     Other directions are excluded, because K^+ amplifies the rounding of sums.
     """

@@ -65,7 +65,7 @@ def observed_in(
 
 @dataclass(frozen=True)
 class CrossValidation:
-    """Mean squared validation `error`, `score` 1 - error / variance, and the standard error of the score."""
+    """Mean squared validation `error`, `score` 1 - error / variance, and its standard error."""
 
     error: float
     score: float
@@ -104,7 +104,7 @@ def cross_validate(
 
 
 def _spread(moments: Moments) -> float:
-    """Return the mean square of values about their mean over the rows of all other folds, or over all rows."""
+    """Return the mean square of values about their mean over other folds, or all rows."""
     weight, folds = moments.weight, moments.folds
     if folds is None:
         return max(float(np.sum(moments.mean("value_squares") - moments.mean("value_sums") ** 2)), 0.0)
@@ -114,7 +114,7 @@ def _spread(moments: Moments) -> float:
 
 
 def _spreads_by_fold(moments: Moments) -> Array:
-    """Return the sum of squares of the values of each fold about their mean over the rows of all other folds.
+    """Return the sum of squares of each fold about the mean over all other folds.
 
     0 for folds without rows or without others, and if there are no values.
     """

@@ -146,7 +146,7 @@ class Reliability:
             warn_user(text, ReliabilityWarning, Rank.UNCERTAINTY)
 
     def unequal_units(self) -> str:
-        """Return a warning if columns have unequal units but functions one scale: not periodic, not linear.
+        """Return a warning if columns have unequal units but functions have one scale.
 
         Columns of right functions of other variables are compared at their landmarks.
         """
@@ -171,7 +171,7 @@ class Reliability:
         return column_name(number, self.names()) if view == "x" else f"column {number} of {view}"
 
     def missed(self) -> str:
-        """Return a warning if functions of neighboring rows are slower than fitted ones that seem reliable."""
+        """Return a warning if functions of a neighbor graph are slower than reliable ones."""
         if not (self.slower & self.errors.reliable & self._agreed).any():
             return ""
         return (
@@ -296,7 +296,7 @@ def advise_clipped(moments: Moments) -> None:
 
 
 def advise_manifold(moments: Moments) -> None:
-    """Warn if the root mean square distance of the rows to the manifold of the operator exceeds rounding."""
+    """Warn if the distance of the rows to the manifold of the operator exceeds rounding."""
     squares = moments.arrays.get(OFF)
     distance = 0.0 if squares is None else math.sqrt(float(squares[0]) / moments.weight)
     if distance <= ROUNDING:

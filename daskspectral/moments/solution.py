@@ -52,7 +52,7 @@ def _is_approximate(basis: LandmarkBasis, moments: Moments) -> bool:
 
 
 def _left_of_columns(basis: LandmarkBasis, moments: Moments) -> float:
-    """Return the share of the variance of columns that the linear functions, the last ones, do not explain."""
+    """Return the share of the variance of columns that linear functions do not explain."""
     mean, first = moments.mean(SUMS), moments.mean("first")[-basis.size :]
     covariance = moments.mean("gram")[-basis.size :, -basis.size :] - np.outer(first, first)
     norm = basis.norm(covariance)
@@ -145,7 +145,7 @@ class System:
         return self.finished(found)
 
     def _errors_of_discretization(self, problem: GalerkinProblem, errors: Errors) -> tuple[Array, bool]:
-        """Return the change of values (k,) by more functions, and whether half of the landmarks estimate it."""
+        """Return discretization errors (k,), and whether half of the landmarks estimate them."""
         values, solver = problem.whole.values, problem.solver
         some = (b for b in self.moments.basis.landmark_parts if b.size >= LEAST_HALVED)
         half = not self.fewer and any(_is_approximate(b, self.moments) for b in some)
@@ -192,7 +192,7 @@ def extrapolated(shares: Sequence[float], changes: Array) -> Array:
 
 
 def _ratios_to_graph(problem: GalerkinProblem, moments: Moments) -> Array:
-    """Return the ratios (q,) of the energies of the slowest functions to those of a graph of sampled rows.
+    """Return the ratios (q,) of the energies of functions to those of a neighbor graph.
 
     Empty for moments without a sample, and for functions that are periodic or vanish on a boundary. If the sample is
     larger than a graph and the ratios of its first half are large, the second half makes another graph, and the lesser
@@ -219,7 +219,7 @@ def _ratios_to_graph(problem: GalerkinProblem, moments: Moments) -> Array:
 
 
 def _leading_constant(moments: Moments, functions: Any) -> int:
-    """Return 1 if the leading function of a conditional expectation is the constant, of value 1, otherwise 0."""
+    """Return 1 if the leading function is the constant, of value 1, otherwise 0."""
     conditional = of_trajectories(moments.operator) or moments.operator.solver.two_sided
     if not conditional or moments.operator.center or not functions.size or "first" not in moments.arrays:
         return 0
@@ -247,7 +247,9 @@ class SpanScore:
 
 
 def score_span(operator: Operator, moments: Moments, functions: Mapping[str, Functions], wanted: int) -> SpanScore:
-    """Return the score of functions fitted for `operator`, from moments of its `scoring_operator` on new rows.
+    """Return the score of fitted functions from moments of new rows.
+
+    Functions were fitted for `operator`; the moments are those of its `scoring_operator`.
 
     `functions` are coefficients, "right" (p, k), and "left" if the solver has both; the first `wanted` count.
 

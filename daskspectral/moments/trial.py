@@ -21,7 +21,7 @@ Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def half_splits(folds: int, times: int, rng: np.random.Generator) -> list[Split]:
-    """Return splits of the folds into halves (fitted, judged) by `times` random permutations, each both ways."""
+    """Return random splits of the folds into halves (fitted, judged), each both ways."""
     found = []
     for _ in range(times):
         order = rng.permutation(folds)
@@ -31,7 +31,7 @@ def half_splits(folds: int, times: int, rng: np.random.Generator) -> list[Split]
 
 
 def merged(splits: Sequence[Split], folds: int) -> tuple[NDArray[np.int64], list[Split]]:
-    """Return the part (folds,) of each fold, formed of folds that no split separates, and the splits of the parts.
+    """Merge folds that no split separates, and return the part of each and the splits.
 
     Sums of few parts cost less than sums of all folds, for the same halves.
     """
@@ -42,7 +42,7 @@ def merged(splits: Sequence[Split], folds: int) -> tuple[NDArray[np.int64], list
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """Moments of a candidate basis by fold: fold k consists of the groups k and, if they exist, K + k of rows.
+    """Moments of a candidate basis by fold, of groups k and, if they exist, K + k.
 
     The second K groups contain landmarks, or rows among which landmarks were selected. They are for fitting only: in
     validation they would favor functions that are flat at their landmarks.
@@ -98,7 +98,7 @@ class Trial:
         return self.moments.folds
 
     def judged(self, splits: Sequence[Split], count: int, penalties: Iterable[float | None]) -> list[Array]:
-        """Return the validation values (splits, count) of functions fitted to the other half, for each penalty c.
+        """Return the validation values (splits, count) for each penalty c.
 
         A solution by truncation has one c, None. The kind of problem defines the values (`Problem.compared`). Raises
         LinAlgError if the mean of squared slopes has values far below 0.

@@ -212,7 +212,7 @@ class Result:
         coordinates: Mapping[str, Array] | None = None,
         numbering: tuple[str, int] = ("component", 0),
     ) -> Result:
-        """Return the result for values (n, count) along a dimension with `coordinates`, a name and a first number."""
+        """Return the result for values (n, count) along a numbered dimension."""
         dim, first = numbering
         along = {key: (dim, values) for key, values in (coordinates or {}).items()}
         return cls(name, (count,), (dim,), {**along, dim: np.arange(first, first + count)})
@@ -293,7 +293,7 @@ def apply_rows(
 
 
 def labeled_rows(values: Any, output: Result, rows: RowLabels) -> xr.DataArray:
-    """Return values (n, *shape) of an output as a DataArray with the dimensions and coordinates of the rows."""
+    """Return values (n, *shape) as a DataArray with the labels of the rows."""
     import xarray as xr
 
     rows = rows.without(output.names)
@@ -381,7 +381,7 @@ def slopes_of(target: Result, layout: Layout | None, x: Any, width: int) -> Resu
 
 
 def _by_all_columns(layout: Layout, values: Array) -> Array:
-    """Return derivatives (c, m size) by all columns of a layout, from those (c, m d) by its weighted columns."""
+    """Return derivatives by all columns of a layout, from those by its weighted columns."""
     found = values.reshape(len(values), -1, layout.width)
     if layout.weights is not None:
         found = found * layout.weights

@@ -153,7 +153,7 @@ def continued_folds(before: Folds | None, value: Any) -> FoldRequest | None:
 
 
 def joined_plan(plan: Plan, fold_rule: FoldRule | None, *, block: int, row_bytes: int, functions: int) -> Plan:
-    """Return the plan with joined tasks and short epochs if the rows of tasks are in many folds, to limit memory.
+    """Return the plan with tasks joined, if their rows are in many folds, to limit memory.
 
     Tasks are joined until each fold has half a block of rows per task, with at least eight tasks, or until there are a
     hundred; and until a task has as many rows as there are functions: p x p sums of fewer rows cost more than the rows.

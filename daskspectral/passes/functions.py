@@ -115,7 +115,7 @@ def _without_factors(basis: Basis) -> Sequence[Basis]:
 @final
 @dataclass(frozen=True, eq=False)
 class SpanValues(SpanFunction):
-    """Values (c, k) at rows of k functions sum_i coefficients_ij phi_i in the span of a basis of p functions.
+    """Values (c, k) at rows of k functions in the span of a basis of p functions.
 
     Rows outside the box of a FourierBasis have the values at the nearest point of the box. `coefficients` (p, k), real
     or complex, determine the dtype; `means` (k,), if given, are subtracted.
@@ -278,7 +278,7 @@ class EquivariantValues(SpanFunction):
 @final
 @dataclass(frozen=True, eq=False)
 class SpanSlopes(SpanFunction):
-    """Gradients (c, m n_features) at rows of m functions in the span of a basis, with coefficients (p, m).
+    """Gradients (c, m n_features) at rows of m functions in the span of a basis.
 
     Derivatives are with respect to the raw columns of X, function by function; 0 for columns that are not used, and
     beyond the ends of an interval or box.

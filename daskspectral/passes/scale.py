@@ -61,7 +61,7 @@ class Spread:
 
     @classmethod
     def of(cls, x: Array, weights: Array | None, predicted: Array | None = None, *, gaps: bool = False) -> Spread:
-        """Return the spread of rows x (c, m) about their mean, and about a prediction if given, with weights (c,).
+        """Return the spread of rows x (c, m) about their mean, and about a prediction if given.
 
         With `gaps`, missing entries are NaN and ignored.
         """
@@ -120,7 +120,7 @@ def _spreads(views: tuple[str, ...], gaps: bool, batch: Mapping[str, Array]) -> 
 
 
 def standardized(source: Source) -> Source:
-    """Return the source with columns of mean 0 and standard deviation 1 (ddof 0), by one pass, if requested.
+    """Return the source with standardized columns (ddof 0), by one pass, if requested.
 
     Statistics are weighted by sample weights. Scaled columns are multiplied by the factors of the source. Columns that
     are constant up to rounding keep their scale. Views in the space of x are scaled as x; points in another space have
@@ -155,7 +155,7 @@ AWAY = 4.0  # least distance of the origin, relative to the farthest of these ro
 
 
 def centered(source: Source, views: Iterable[str]) -> tuple[Source, dict[str, Array]]:
-    """Return the source with centered points of some views, and their largest distances (d,) from the center.
+    """Return the source with centered points of views, and largest distances (d,) from centers.
 
     Points are centered if the origin is far away, so that sums are accurate for large means. The center is the median
     of a few rows, which is one of their values in each column, so that a shift of the data shifts it exactly.

@@ -179,7 +179,9 @@ def measured_further(before: Moments, source: Source, folds: FoldRequest | None,
 
 
 def check_appended(before: Moments, source: Source, snapshot: Manifest) -> bool:
-    """Return whether the files of the measured rows are unchanged, so that only the other rows must be read.
+    """Return whether the files of the measured rows are unchanged.
+
+    Then only the other rows must be read.
 
     Raises ValueError if there are no further rows, if weights are present only before or only now, and if the first
     rows are not those that were measured.

@@ -149,7 +149,7 @@ class Discretization(Registered):
 
 @dataclass(frozen=True, eq=False)
 class PassPlan:
-    """Plan of a pass: ranges of rows, memory of a process on the local scheduler, rule of folds, dtype and device.
+    """Plan of a pass: ranges of rows, memory of a local process, folds, dtype and device.
 
     `seconds` is the time of one thread of a CPU, `faster` that of the same pass with a `FourierBasis`, None if that is
     not much faster or not possible.
@@ -431,10 +431,11 @@ def features_of(leaf: Atom, source: Source, operator: Operator) -> int:
 
 
 def _part_bytes(reader: Reader, rows: int, least: int) -> int:
-    """Return the bytes decoded at once, of which a thread holds 5 / 2 (`predict_memory`), from measured peaks.
+    """Return the bytes decoded at once; a thread holds 5 / 2 of it (`predict_memory`).
 
-    A row group of Parquet is decoded as a whole, and in memory encoded, as a table and as numbers, in addition to the
-    last one; so is a zarr chunk that is read in part. Blocks of a dask array are in memory with their inputs.
+    The factor is that of measured peaks. A row group of Parquet is decoded as a whole, and in memory encoded, as a
+    table and as numbers, in addition to the last one; so is a zarr chunk that is read in part. Blocks of a dask array
+    are in memory with their inputs.
     """
     row = int(np.prod(reader.shape[1:])) * reader.dtype.itemsize
     if reader.lazy:

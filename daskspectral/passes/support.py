@@ -27,7 +27,7 @@ FAR = 0.01  # of the width of an interval, within which other rows from the same
 
 @dataclass(frozen=True, eq=False)
 class Coverage(Registered):
-    """Leverage of new rows among the rows of a fit, u(x)ᵀ G⁻¹ u(x) / n, by its first invariant functions u.
+    """Leverage of new rows among those of a fit, u(x)ᵀ G⁻¹ u(x) / n, by invariant functions u.
 
     G is the mean of u uᵀ over the rows (the inverse Christoffel function is n times the leverage). Rows of the fit have
     leverages of at most 1, with sum r. A leverage above 1 means that the fit has no rows near the new one, at the
@@ -116,7 +116,7 @@ def peak(kernel: Kernel, points: Array) -> float:
 
 
 def beyond_reach(kernel: Kernel, points: Array, x: Array) -> NDArray[np.bool_]:
-    """Return at which rows x (c, d) the kernel with all points (p, d) is below 1e-6 of its value at equal points.
+    """Return at which rows x (c, d) the kernel with all points (p, d) vanishes, below 1e-6.
 
     False for a kernel that does not decay.
     """

@@ -238,7 +238,7 @@ class ColumnBlocks:
         return out
 
     def __call__(self, batch: Mapping[str, Array]) -> Iterator[tuple[Array, Array, Array, Array]]:
-        """Yield the numbers (c,) of columns of a batch, their raw values (n, c), means, and prepared values (n, c).
+        """Yield numbers (c,) of columns, raw values (n, c), means, and prepared values (n, c).
 
         The prepared values are overwritten by those of the next block.
         """
@@ -262,7 +262,7 @@ class ColumnBlocks:
 
 @dataclass(frozen=True, eq=False)
 class GramTask:
-    """Gram matrix (n, n) of rows over a range of columns, counts of invalid entries, and some columns by number."""
+    """Gram matrix (n, n) of rows, counts of invalid entries, and some columns by number."""
 
     blocks: ColumnBlocks
 
@@ -286,7 +286,7 @@ class GramTask:
 
 @dataclass(frozen=True, eq=False)
 class DirectionTask:
-    """Mean and sum of squares of each column, other sums of `RowScores`, and products with vectors (n, q)."""
+    """Sums of each column (`RowScores`), and products with vectors (n, q)."""
 
     blocks: ColumnBlocks
     vectors: Array

@@ -37,7 +37,7 @@ def walk(gram: Array, size: int) -> tuple[Array, Array, Array]:
 
 
 def jump_span(gram: Array, size: int) -> Array:
-    """Return the constant and at most `size` leading functions of the walk, (p, 1 + size), orthonormal in M."""
+    """Return the constant and at most `size` leading functions, orthonormal in M."""
     values, vectors, root = walk(gram, size)
     kept = values > LEAST
     scale = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)

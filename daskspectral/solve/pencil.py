@@ -133,7 +133,7 @@ class Pencil:
 
     @cached_property
     def span(self) -> Array:
-        """Functions (p, m) in which parts of the data are solved: orthonormal null functions, and leading others."""
+        """Functions (p, m) for parts of the data: orthonormal null functions, and leading others."""
         first, w = self._first, self._part[0]
         return with_null(first, np.zeros((len(first), w.shape[1])), w, self.null)
 
@@ -204,7 +204,7 @@ class InverseRoot:
 
 
 def leading_pairs(system: GalerkinSystem, penalty: Penalty, count: int, cut: float) -> tuple[Whitening, Whitening]:
-    """Return the leading singular functions of Wᵀ form Z, (p, q) and (q', q), orthonormal in the Gram matrices.
+    """Return orthonormal leading singular functions of Wᵀ form Z, (p, q) and (q', q).
 
     W Wᵀ = (gram + mu K)⁻¹ and Z Zᵀ = (right_gram + nu K')⁻¹. With means, (p,) and (q',), all matrices are those of
     centered functions. All functions of a side are used if they are no more than a Ritz space. Coordinates of the left

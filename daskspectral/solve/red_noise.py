@@ -28,7 +28,7 @@ ABOVE = 0.8  # 95 % quantile of the largest eigenvalue, in scales above the edge
 
 
 def lag_one(products: Array, squares: Array, n: float) -> Array:
-    """Return lag-one autocorrelations (d,) from sums about the means of n rows, with n - 1 products per column.
+    """Return lag-one autocorrelations (d,) from sums about the means of n rows.
 
     They are corrected for the bias of the raw estimate, -(1 + 3 a) / n (Kendall 1954).
     """
@@ -54,7 +54,10 @@ def threshold(n: float, lags: Array, squares: Array, removed: int = 0) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Noise:
-    """Columns of n rows with lag-one autocorrelations and sums of squares (d,), of which a `share` remains."""
+    """Columns of n rows with lag-one autocorrelations and sums of squares (d,).
+
+    A `share` of the columns remains after the removal of components.
+    """
 
     n: int
     lags: Array

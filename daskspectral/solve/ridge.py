@@ -34,7 +34,7 @@ STRIDE = 10.0  # ratio of the penalties in the first search
 
 @dataclass(frozen=True, eq=False)
 class FoldSums:
-    """Observations of one kind by fold: forms (K, p, p), targets (K, p, m) and squares (K, m), times `unit`.
+    """Observations by fold: forms (K, p, p), targets (K, p, m) and squares (K, m).
 
     `unit` scales them so that folds of all rows add up to the means over all rows. With an intercept, `functions` (K,
     p) and `values` (K, m) are the first moments, and `weights` (K,) the zeroth.
@@ -79,7 +79,7 @@ class Part:
         return replace(self, target=self.target - np.outer(self.sums, level), squares=squares)
 
     def from_others(self, share: float) -> Array:
-        """Return the change of the target (p, m) if this fold is left out, for values about the mean of the others."""
+        """Return the change of the target (p, m) if this fold is left out."""
         shift = np.outer(self.functions - self.sums, self.values) / (1 - share)
         return np.asarray(shift - self.target)
 
@@ -141,7 +141,7 @@ def without(observed: Sequence[Observed], fold: int, share: float) -> tuple[Arra
 
 
 def others(form: Array, target: Array, parts: Sequence[Part], share: float) -> tuple[Array, Array]:
-    """Return the form and target as means over the other folds, from those over all rows and the parts of a fold."""
+    """Return the form and target as means over the other folds."""
     rest = 1 - share
     form = (form - np.sum([part.form for part in parts], axis=0)) / rest
     return form, np.sum([target, *(part.from_others(share) for part in parts)], axis=0) / rest
@@ -234,7 +234,7 @@ class RidgeProblem:
     def curve(
         self, alpha: float | None = None, cut: float = CUTS["float64"]
     ) -> tuple[Array, Array, Array | None, _Pencil]:
-        """Return penalties (g,), or the given one, generalized cross-validation (g,), fold errors, and the pencil.
+        """Return penalties (g,), generalized cross-validation (g,), fold errors, and the pencil.
 
         Fold errors (g, kinds) are those on folds that are left out, None without folds.
         """
@@ -388,7 +388,7 @@ def _robust(residual: float, leverage: float, variance: float) -> float:
 
 
 def fold_errors(problem: RidgeProblem, shares: Array, alphas: Array, cut: float) -> NDArray[np.float64] | None:
-    """Return the mean squared validation error (g, kinds) of each penalty (g,), summed over targets, or None.
+    """Return the mean squared validation errors (g, kinds) of penalties (g,), or None.
 
     For every fold k with the share w_k of the weight, the penalized solution a of the means over all other rows,
 
@@ -420,7 +420,7 @@ def fold_errors(problem: RidgeProblem, shares: Array, alphas: Array, cut: float)
 
 
 def _ridge(form: Array, target: Array, alphas: Array, free: int = 0) -> Array:
-    """Return (form + alpha)^(-1) target for all penalties, (r, g, m), with no penalty on the first `free` functions."""
+    """Return (form + alpha)^(-1) target, (r, g, m); the first `free` have no penalty."""
     if free:
         first, shared = form[:free, :free], form[:free, free:]
         known = scipy.linalg.pinvh(first)
@@ -515,7 +515,9 @@ def best_on_folds(observed: Sequence[Observed], shares: Array, penalty: Array, s
 
 
 def best_generalized(observed: Sequence[Observed], penalty: Array) -> float:
-    """Return the alpha of least generalized cross-validation, at least 1e-9 over the penalty of the last function.
+    """Return the alpha of least generalized cross-validation, with a lower bound.
+
+    The bound is 1e-9 over the penalty of the last function, relative to the squares of functions.
 
     The lower bound limits functions that are large in regions of few rows, which the score, with the mean leverage of
     all rows, does not detect.
@@ -548,7 +550,10 @@ def _left(kind: Observed, free: NDArray[np.bool_], paid: NDArray[np.bool_]) -> O
 
 
 def _bounds(observed: Sequence[Observed], penalty: Array) -> tuple[float, float]:
-    """Return penalties below which the last function is not shrunk, and above which the first one vanishes."""
+    """Return the penalties between which functions are shrunk.
+
+    Below the first the last function is not shrunk, and above the second the first one vanishes.
+    """
     paid, scale = penalty[penalty > 0], float(np.trace(summed(observed)[0])) / len(penalty)
     if not len(paid) or not scale > 0:
         return 1.0, 1.0

@@ -23,7 +23,7 @@ ROUNDING = {"float64": 1e-14, "float32": 1e-7}  # relative precision of entries 
 def ritz(
     coefficients: Functions, form: Array, gram: Array, *, symmetric: bool = True, dtype: str = "float64"
 ) -> Functions:
-    """Return the Ritz values (k,) of a form (p, p) on the span of k functions with coefficients C (p, k).
+    """Return the Ritz values (k,) of a form (p, p) on the span of functions C (p, k).
 
     They are the eigenvalues of (C^H form C, C^H gram C): ascending for a symmetric form, complex and by descending
     real part otherwise. They depend only on the span. By min-max, the i-th of a symmetric form is no less than its
@@ -44,7 +44,7 @@ def ritz(
 
 
 def ritz_singular(left: Functions, right: Functions, system: GalerkinSystem) -> Array:
-    """Return the singular values (k,), descending, of a form (p, q) between two spans, U (p, k) and V (q, k).
+    """Return the singular values (k,) of a form (p, q) between spans U (p, k) and V (q, k).
 
     They are those of (U^H gram U)^(-1/2) U^H form V (V^H right_gram V)^(-1/2), and depend only on the spans. The sum
     of their squares, the VAMP-2 score of Wu and Noe (2020), is at most the sum of the k largest squares on all
@@ -60,7 +60,7 @@ def ritz_singular(left: Functions, right: Functions, system: GalerkinSystem) -> 
 
 
 def explained(values: Array, left: Functions, right: Functions, system: GalerkinSystem) -> Array:
-    """Return the shares (k,) of the squared norm of an operator that fitted triples explain on other rows.
+    """Return the shares (k,) of the squared norm that fitted triples explain on other rows.
 
     For singular values s (k,) and functions U (p, k), V (q, k), normalized on these rows, share i is
     2 s_i (U^H form V)_ii - Σ_j s_i s_j (U^H gram U)_ij (V^H right_gram V)_ij. It is s_i² on the rows of the fit, and

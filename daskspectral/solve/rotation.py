@@ -15,7 +15,9 @@ SWEEPS, STILL = 100, 1e-12  # maximum number of sweeps, and angle of convergence
 
 
 def varimax(loadings: Array) -> Array:
-    """Return the rotation R (k, k) that maximizes the variances of squared columns of loadings (d, k) @ R.
+    """Return the varimax rotation R (k, k) of loadings (d, k).
+
+    R maximizes the variances of the squares of the columns of loadings @ R.
 
     It is computed by planar rotations of pairs, each in closed form (Kaiser 1958), without normalization of the rows.
 

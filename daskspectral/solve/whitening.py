@@ -86,7 +86,7 @@ def inverse_root(
 def unit_root(
     gram: Array, cut: float, least: float = 0.0, blurred: Array | None = None, device: Device = HOST
 ) -> tuple[Array, Array]:
-    """Return `inverse_root` (p, r) of a Gram matrix scaled to unit diagonal, and its eigenvalues (p,), ascending.
+    """Return the inverse root (p, r) at unit diagonal, and eigenvalues (p,), ascending.
 
     `blurred` (p,) is the rounding of squared norms, for example of functions whose means were subtracted; directions
     below it are excluded, too.
@@ -124,7 +124,7 @@ def orthonormal(span: Array, inner: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Whitening:
-    """Whitening matrix W (p, r), or (p,) if diagonal, Wᵀ Φ W = I, and eigenvalues of its directions, descending.
+    """Whitening matrix W (p, r), or (p,) if diagonal, Wᵀ Φ W = I, and descending eigenvalues.
 
     `directions` is the number of directions that the data determine, if W contains only the leading ones.
     `coordinates` (q, r) are its functions in the basis of `whiten`, which fixes signs; None if they are that basis.
@@ -160,7 +160,7 @@ def whiten(
     blurred: Array | None = None,
     device: Device = HOST,
 ) -> Whitening:
-    """Return the whitening by eigenvectors of the Gram matrix (p, p) above `cut` times the largest eigenvalue.
+    """Return the whitening by eigenvalues of a Gram matrix above `cut` times the largest.
 
     Functions are scaled to unit norm first, so that the cutoff does not depend on their norms. Functions marked by
     `keep` (p,) are always retained: they come first, and the others are whitened orthogonally to them. `blurred` (p,)
@@ -196,7 +196,7 @@ def deflated(gram: Array, null: NDArray[np.bool_], cut: float) -> tuple[Array, A
 
 
 def with_null(first: Array, across: Array, others: Array, null: NDArray[np.bool_]) -> Array:
-    """Return null functions (n, n'), and others with coefficients (n, k) and (r, k), as one matrix (p, n' + k)."""
+    """Return null functions (n, n'), and others (n, k) and (r, k), as one matrix."""
     n = first.shape[1]
     matrix = np.zeros((len(null), n + others.shape[1]))
     matrix[null, :n], matrix[null, n:], matrix[~null, n:] = first, across, others

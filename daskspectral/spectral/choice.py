@@ -51,7 +51,7 @@ MOST_PAIRED = 4000
 
 @dataclass(frozen=True, eq=False)
 class Choice(SearchSpace):
-    """Functions and solver of a decomposition, with hyperparameters that are open until they are selected."""
+    """Functions and solver of a decomposition, with open hyperparameters."""
 
     @property
     def automatic(self) -> bool:
@@ -75,7 +75,7 @@ class Choice(SearchSpace):
         return found
 
     def choosing(self, source: Source) -> int:
-        """Return the bytes of memory of the automatic selection, or of rows that are read to span all functions."""
+        """Return the memory in bytes of the selection of functions."""
         left, right = self.sizes
         if self.automatic:
             return pilot_bytes(source, self.operator, max(left, right or 0))
@@ -124,7 +124,7 @@ class Choice(SearchSpace):
         return LandmarkRows.APART if size > source.n / 100 else LandmarkRows.KEPT
 
     def check_against(self, source: Source) -> None:
-        """Raise ValueError if functions do not fit the data, by metadata alone, before any task is submitted."""
+        """Raise ValueError if functions do not fit the data, by metadata."""
         left, right = derivative_orders(self.operator)
         self.left.check_against(source, left if self.right is not None else max(left, right), self.operator)
         if self.right is not None:
@@ -157,7 +157,7 @@ class Choice(SearchSpace):
             )
 
     def _check_units(self, option: str) -> None:
-        """Raise ValueError if the operator or the functions depend on the units of X, which this option changes."""
+        """Raise ValueError if the option changes units on which operator or functions depend."""
         scaled, bound = fields_at_derivatives(self.operator), units_of(self.operator)
         why = ""
         if scaled:
@@ -177,7 +177,7 @@ class Choice(SearchSpace):
     def discretize(
         self, source: Source, random_state: Any, fold_rule: FoldRuleOf, kept: TrainingState | None
     ) -> Discretization:
-        """Select the scaling of columns, the landmarks and the bases, by a pass and samples of rows if needed.
+        """Select the scaling of columns, landmarks and bases, from the data if needed.
 
         Networks are trained on rows outside the folds reserved by `fold_rule`; `kept` stores their state.
         """

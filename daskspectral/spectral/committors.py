@@ -71,7 +71,7 @@ def passage_of_generator(moments: Moments, cut: float, *, both: bool) -> tuple[A
 
 
 def _by_folds(moments: Moments, solved: Callable[[Mapping[str, Array]], Array]) -> tuple[Array, float]:
-    """Return solutions (1 + S, ...) for all rows and without each of S folds, and the factor of the jackknife."""
+    """Return solutions for all rows and without each of S folds, (1 + S, ...), and the factor."""
     folds, sums = moments.folds, moments.arrays
     filled = [] if folds is None else folds.filled
     if folds is None or len(filled) < 2:

@@ -161,7 +161,7 @@ def _in_time(model: Any, rows: Rows, why: str) -> Source:
 
 
 def analytic_rows(model: Any, rows: Rows) -> tuple[Any, NDArray[np.int64]]:
-    """Return the analytic signal (n, d) x + i H x of prepared, centered columns, and the block (n,) of each row.
+    """Return the analytic signal (n, d) of centered columns, and the block (n,) of each row.
 
     The signal is a dask array in blocks of columns, by an FFT along all rows of a member of an ensemble, with the
     values of `scipy.signal.hilbert`. Blocks contain the same times of all members. Raises ValueError for gaps in the

@@ -651,7 +651,7 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
 
 
 def one_after_another(parts: Sequence[xr.DataArray]) -> xr.DataArray:
-    """Concatenate values of several trajectories along their first dimension, with the coordinate "trajectory"."""
+    """Concatenate values of trajectories, with the coordinate "trajectory"."""
     import xarray as xr
 
     dim = parts[0].dims[0]
@@ -724,7 +724,7 @@ def with_fields(
 
 
 def units_of_columns(estimator: Any, right: bool = False) -> Any:
-    """Return the factors (d,), or 1, from values in the columns of X, or of the `right` view, to its units."""
+    """Return the factors (d,), or 1, from values in columns of X to its units."""
     layout = vars(estimator).get(f"{'right_' * right}layout_")
     if layout is None or layout.weights is None:
         return 1.0

@@ -65,7 +65,7 @@ def metastable_sets(
     lag: float,
     factor: float = 0.0,
 ) -> SetStatistics:
-    """Return the sets of m - 1 `functions` with `values` (n, m - 1) at rows, and with `others` at further rows.
+    """Return the metastable sets of m - 1 `functions` with `values` (n, m - 1) at rows.
 
     `others` measure the share of negative memberships. `propagators` (S, m - 1, m - 1) are the operator in the span of
     the functions, over all rows and without each fold; `factor` is that of the jackknife variance, and `timescales` are
@@ -135,13 +135,13 @@ def _log(propagator: Array) -> Array:
 
 
 def _of_sign(ends: Array) -> Array:
-    """Return the ends (m, m, 2) of intervals of rates, clipped so that rates to other sets are not negative."""
+    """Return intervals (m, m, 2) of rates, clipped to the signs of rates."""
     diagonal = np.eye(len(ends), dtype=bool)[..., None]
     return np.where(diagonal, np.minimum(ends, 0), np.maximum(ends, 0))
 
 
 def rate_ends(jumps: Array, rows: Array) -> Array:
-    """Return the ends (m, m, 2) of 95 % intervals of rates, for Poisson numbers of jumps (m, m) in `rows` (m,)."""
+    """Return 95 % intervals (m, m, 2) of rates, for Poisson numbers of jumps in `rows` (m,)."""
     counts = jumps + np.diag(jumps.sum(axis=1))
     ends = scipy.stats.chi2.ppf([0.025, 0.975], 2 * np.stack([counts, counts + 1], axis=-1)) / 2
     found = np.nan_to_num(ends) / rows[:, None, None]
@@ -151,7 +151,7 @@ def rate_ends(jumps: Array, rows: Array) -> Array:
 
 
 def passage_time_ends(jumps: Array, rows: Array) -> Array:
-    """Return the ends (m, m, 2) of 95 % intervals of `passage_times`, by sampling rates given the numbers of jumps."""
+    """Return 95 % intervals (m, m, 2) of `passage_times`, by sampling rates."""
     m, found = len(rows), np.zeros((*jumps.shape, 2))
     rates = np.random.default_rng(0).gamma(jumps + PRIOR, size=(DRAWS, m, m)) / rows[:, None]
     rates[:, range(m), range(m)] = 0
@@ -189,7 +189,7 @@ def crisp(functions: Array) -> Array:
 
 
 def vertices(functions: Array) -> NDArray[np.int64]:
-    """Return the indices (m,) of rows of F (n, m) that span a large simplex, by the inner simplex algorithm.
+    """Return the indices (m,) of rows of F (n, m) by the inner simplex algorithm.
 
     Raises ValueError if all rows lie in fewer dimensions.
     """

@@ -22,7 +22,7 @@ ROUNDING = 1e-10
 
 
 def beyond_chance(x: Array, y: Array, count: int, *, covariances: bool) -> NDArray[np.bool_]:
-    """Return which of the `count` leading pairs of x (n, p) and y (n, q) exceed those of shifted rows, (count,).
+    """Return which leading pairs of x (n, p) and y (n, q) exceed those of shifted rows.
 
     Pairs maximize correlations, or `covariances`. A pair after one that does not exceed them is False.
     """
@@ -36,7 +36,7 @@ def beyond_chance(x: Array, y: Array, count: int, *, covariances: bool) -> NDArr
 
 
 def _components(values: Array, whiten: bool) -> Array:
-    """Return scores (n, m) of leading principal components of columns (n, p), of unit variance if `whiten`."""
+    """Return scores (n, m) of leading principal components, of unit variance if `whiten`."""
     values = values - values.mean(axis=0)
     variances, vectors = np.linalg.eigh(values.T @ values / len(values))
     kept = np.argsort(-variances)[:MOST_COMPONENTS]
