@@ -181,7 +181,8 @@ def refuse_kind(dtype: Any, what: str, *, objects: bool = True) -> None:
 
 
 def _complex(what: str, has: str) -> str:
-    return f"Complex data not supported: {what} has {has}. Split real and imaginary parts into columns"
+    remedy = "Split real and imaginary parts into columns, or call EOF.complex_modes"
+    return f"Complex data not supported: {what} has {has}. {remedy}"
 
 
 # -- times of rows -----------------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from daskspectral.data.columns import ColumnNames, Wanted, taken
 from daskspectral.data.containers import chunked, reader_of
 from daskspectral.data.files import LabeledData, open_labeled
-from daskspectral.data.frames import Table
+from daskspectral.data.frames import Table, refuse_kind
 from daskspectral.data.layout import Coordinate, Layout, RowLabels, Variable, check_columns, check_rows, in_order, plain
 from daskspectral.data.readers import Reader, by_block, lazy_rows
 from daskspectral.data.times import RowTimes
@@ -519,6 +519,9 @@ def _other_dims(arrays: list[xr.DataArray], layout: Layout, what: str) -> tuple[
 
 def _check_columns(arrays: list[xr.DataArray], samples: tuple[Hashable, ...], what: str) -> None:
     """Raise TypeError or ValueError for columns or dimensions of times, text, complex numbers or size 0."""
+    for array in arrays:
+        if array.dtype.kind == "c":
+            refuse_kind(array.dtype, f"{what} ({array.name})")
     unfit = {str(array.name): str(array.dtype) for array in arrays if array.dtype.kind not in "fiub"}
     if unfit:
         raise TypeError(f"the columns of {what} must be real numbers, got {unfit}. Drop these variables")

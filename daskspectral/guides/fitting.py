@@ -35,6 +35,7 @@ Results
     rotated(m), significance()          varimax; modes above red noise (rule N), separate modes (North)
     to_xarray(x, details=)              components, scores, explained_variance, ... by mode, from 1, as in xeofs
     hilbert(x)                          complex components, for propagating patterns
+    complex_modes(u + 1j * v)           components of complex rows, such as winds; no fit is required
 
 `dsp.CCA(n_components)` and `dsp.MCA(n_components)` are for two fields, `fit(x, y)`; `transform(y, side="right")`
 returns the scores of the second one, `to_xarray((x, y))` maps and scores of both. `dsp.plot.eof(model, 1)` draws a map.

@@ -25,6 +25,7 @@ from daskspectral.passes.sums import Discretization
 from daskspectral.solve.rotation import varimax
 from daskspectral.solve.whitening import fix_signs
 from daskspectral.solvers import Solving, solving
+from daskspectral.validation import is_dask_array, is_data_array
 
 Array = NDArray[np.floating[Any]]
 Complex = NDArray[np.complexfloating[Any, Any]]
@@ -168,19 +169,66 @@ def analytic_rows(model: Any, rows: Rows) -> tuple[Any, NDArray[np.int64]]:
     times of the rows, and InvalidRowError for missing values.
     """
     source = _in_time(model, rows, "an analytic signal requires rows in the order of time")
+    x, series = _whole_rows(source).rechunk({0: -1, 1: "auto"}), source.series
+    signal = (x - x.mean(axis=0)).map_blocks(_analytic, series.length or source.n, series.stride, dtype=complex)
+    return signal, _blocks_of(source)
+
+
+def complex_rows(model: Any, rows: Rows) -> tuple[Any, NDArray[np.int64]]:
+    """Return the complex rows (n, d) of prepared, centered columns, and the block (n,) of each row.
+
+    The columns of the rows are the real parts followed by the imaginary parts. Raises InvalidRowError for missing
+    values.
+    """
+    source = open_data(model.moments_.operator, rows, weight=None, progress=False)
+    source = Discretization.of(model.moments_).prepared(source, model.moments_.operator)
+    x, d = _whole_rows(source), source.dimension // 2
+    x = x - x.mean(axis=0)
+    return x[:, :d] + 1j * x[:, d:], _blocks_of(source)
+
+
+def _whole_rows(source: Source) -> Any:
+    """Return the prepared rows as a dask array. Raises InvalidRowError for missing values."""
     x = lazy_rows(source.readers["x"]).rechunk({1: -1})
     x = x.map_blocks(source.preparation, dtype=float, chunks=(x.chunks[0], (source.dimension,)))
     known = np.asarray((abs(x) < np.inf).all(axis=1).compute())
     if not known.all():
         row = int(known.argmin())
-        raise InvalidRowError(
-            f"row {row} of X has missing values. Fill them first: an analytic signal requires all rows", row
-        )
-    x, series = x.rechunk({0: -1, 1: "auto"}), source.series
+        raise InvalidRowError(f"row {row} of X has missing values. Fill them first: all rows are required", row)
+    return x
+
+
+def _blocks_of(source: Source) -> NDArray[np.int64]:
+    """Return the block (n,) of each row, of the same times in all members of an ensemble."""
+    series = source.series
     length = series.length or source.n
-    signal = (x - x.mean(axis=0)).map_blocks(_analytic, length, series.stride, dtype=complex)
-    times = np.arange(source.n) % length // series.stride
-    return signal, times * BLOCKS * series.stride // length
+    return np.arange(source.n) % length // series.stride * BLOCKS * series.stride // length
+
+
+PARTS = ("real", "imag")
+
+
+def complex_parts(data: Any) -> Any:
+    """Return the real and the imaginary parts of complex data as columns, the first before the second.
+
+    Of labeled data they are the variables `<name>_real` and `<name>_imag`. Both are NaN where one is. Raises TypeError
+    for data that are not complex, or not an array, a DataArray or a Dataset.
+    """
+    import xarray as xr
+
+    arrays = isinstance(data, np.ndarray) or is_dask_array(data)
+    labeled = {"x" if data.name is None else str(data.name): data} if is_data_array(data) else {}
+    if isinstance(data, xr.Dataset):
+        labeled = {str(name): array for name, array in data.data_vars.items()}
+    found = [data] if arrays else [*labeled.values()]
+    if not found or any(array.dtype.kind != "c" for array in found):
+        kinds = [str(array.dtype) for array in found] or type(data).__name__
+        raise TypeError(f"X must be a complex array, DataArray or Dataset, such as u + 1j * v, got {kinds}")
+    if arrays:
+        missing = 0 * (data.real + data.imag)  # NaN if either part is
+        return np.concatenate([data.real + missing, data.imag + missing], axis=1)
+    both = {f"{name}_{part}": (getattr(a, part), a.notnull()) for part in PARTS for name, a in labeled.items()}
+    return xr.Dataset({name: part.where(known) for name, (part, known) in both.items()})
 
 
 def _analytic(x: Any, length: int, stride: int) -> Any:

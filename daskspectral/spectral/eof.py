@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -10,13 +12,17 @@ from numpy.typing import NDArray
 from daskspectral.data.labelled import ROW, stack_rows
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import windows_of
+from daskspectral.errors import FitWarning
 from daskspectral.estimators.table import open_table
 from daskspectral.moments.field_modes import Significance
 from daskspectral.operators import Covariance
 from daskspectral.passes.apply import Result, labeled_rows
 from daskspectral.spectral.components import (
+    PARTS,
     analytic_rows,
     complex_components,
+    complex_parts,
+    complex_rows,
     linear_landmarks,
     pattern_errors,
     rotated,
@@ -28,6 +34,8 @@ from daskspectral.validation import check_integer
 
 if TYPE_CHECKING:
     import xarray as xr
+
+    from daskspectral.data.layout import RowLabels
 
 Array = NDArray[np.inexact[Any]]
 
@@ -190,7 +198,8 @@ class EOF(FieldEstimator):
         xarray.Dataset
             Along `mode`: `explained_variance`, E |score|² of patterns of length 1, with ends `_lower` and `_upper`
             from blocks of rows, `reliable`, `explained_variance_ratio`, complex `components` in the units of the
-            data, and lazy complex `scores` of mean square 1.
+            data, and lazy complex `scores` of mean square 1, both with `_amplitude` and `_phase` (radians). NetCDF has
+            no complex numbers: `drop_vars(["components", "scores"])` before `to_netcdf`.
 
         Raises
         ------
@@ -198,7 +207,6 @@ class EOF(FieldEstimator):
             If rows have several dimensions without a time or are left out, components are those of a kernel, or times
             have gaps or do not increase.
         """
-        import xarray as xr
 
         count = check_integer("count", len(self.fitted().eigenvalues_) if count is None else count)
         if linear_landmarks(self.moments_) is None:
@@ -211,8 +219,84 @@ class EOF(FieldEstimator):
         with open_table(self, X) as table:
             signal, blocks = analytic_rows(self, table.rows)
         fitted, patterns, scores = complex_components(self, signal, blocks, count)
-        some = slice(None, None, 2)
         raw = self.preparation_.of_directions.inverse(patterns, self.n_features_in_) * units_of_columns(self)
+        alone = layout is None or len(layout.variables) == 1
+        dataset, score = self._complex(fitted, scores, labels)
+        fields = [Fields("components", raw, (self.numbering[0],), alone=alone)]
+        return with_polar_parts(with_fields(dataset, self, fields, score))
+
+    def complex_modes(self, X: Any, count: int | None = None) -> xr.Dataset:
+        """Return the complex components of complex rows X, such as u + 1j * v of winds (complex EOFs).
+
+        They are the eigenvectors of the Hermitian covariance matrix E[z^H z] of the columns z, less their means and
+        multiplied by the roots of their weights. Estimators are not fitted to complex data; this method requires no
+        fit, and reads X three times.
+
+        Parameters
+        ----------
+        X : complex array of shape (n, d), DataArray, Dataset, or Rows of these
+            Rows, with all options but `columns`, `standardize`, `delays` and `fields`; invalid rows raise an error.
+        count : int, optional
+            Number of components; by default `n_components`.
+
+        Returns
+        -------
+        xarray.Dataset
+            As of `hilbert`.
+
+        Raises
+        ------
+        TypeError
+            If X is not complex.
+        ValueError
+            For options of the rows that it does not have.
+        InvalidRowError
+            For missing values, except in columns without any value with `on_invalid="skip"` (land).
+        """
+        import xarray as xr
+
+        rows = Rows.of(X)
+        given: dict[str, Any] = {"columns": rows.columns, "fields": rows.fields}
+        given |= {"standardize": rows.standardize or None, "delays": rows.delays if rows.delays > 1 else None}
+        if named := [name for name, value in given.items() if value is not None]:
+            raise ValueError(f"complex_modes has no option {named[0]!r}. Omit it, and prepare the columns before")
+        count = check_integer("count", int(self.n_components) if count is None else count)
+        rows = replace(rows, data=complex_parts(rows.data))
+        options = {name: getattr(self, name) for name in ("dtype", "device", "random_state")}
+        parts = type(self)(1, folds=None, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FitWarning)  # of the real components, which only prepare the columns
+            parts.fit(rows, progress=False)
+        layout = vars(parts).get("layout_")
+        stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=layout, wanted=parts._columns_wanted())
+        with open_table(parts, rows) as table:
+            z, blocks = complex_rows(parts, table.rows)
+        fitted, patterns, scores = complex_components(self, z, blocks, count)
+        both = np.concatenate([patterns.real, patterns.imag], axis=1)
+        raw = parts.preparation_.of_directions.inverse(both, parts.n_features_in_) * units_of_columns(parts)
+        dataset, score = self._complex(fitted, scores, None if stacked is None else stacked.rows)
+        dim = self.numbering[0]
+        if layout is None:
+            d = raw.shape[1] // 2
+            fields = {"components": xr.DataArray(raw[:, :d] + 1j * raw[:, d:], dims=(dim, "feature"))}
+            dataset = dataset.assign(score | fields)
+        else:
+            dataset = with_fields(dataset, parts, [Fields("components", raw, (dim,))], score)
+            pairs = len(layout.variables) // 2
+            for variable in layout.variables[:pairs]:
+                name = str(variable.name).removesuffix(PARTS[0])
+                real, imaginary = own = [f"{name}{part}_components" for part in PARTS]
+                values = (dataset[real] + 1j * dataset[imaginary]).assign_attrs(dataset[real].attrs)
+                dataset = dataset.drop_vars(own).assign({"components" if pairs == 1 else f"{name}components": values})
+        return with_polar_parts(dataset)
+
+    def _complex(
+        self, fitted: Any, scores: Any, labels: RowLabels | None
+    ) -> tuple[xr.Dataset, dict[str, xr.DataArray]]:
+        """Return the values of pairs of real components as a dataset, and the complex scores with their labels."""
+        import xarray as xr
+
+        some = slice(None, None, 2)
         found = {
             "explained_variance": 2 * fitted.eigenvalues_[some],
             "explained_variance_lower": 2 * fitted.eigenvalue_errors_[some, 0],
@@ -220,10 +304,21 @@ class EOF(FieldEstimator):
             "reliable": fitted.reliable_[some],
             "explained_variance_ratio": 2 * fitted.explained_variance_ratio_[some],
         }
-        dim, first = self.numbering
+        (dim, first), count = self.numbering, scores.shape[1]
         variables: dict[str, Any] = {name: (dim, values) for name, values in found.items()}
-        dataset = xr.Dataset(variables, {dim: np.arange(first, first + len(patterns))})
-        output = Result("scores", (len(patterns),), (dim,))
+        dataset = xr.Dataset(variables, {dim: np.arange(first, first + count)})
+        output = Result("scores", (count,), (dim,))
         score = xr.DataArray(scores, dims=(ROW, dim)) if labels is None else labeled_rows(scores, output, labels)
-        alone = layout is None or len(layout.variables) == 1
-        return with_fields(dataset, self, [Fields("components", raw, (dim,), alone=alone)], {"scores": score})
+        return dataset, {"scores": score}
+
+
+def with_polar_parts(dataset: xr.Dataset) -> xr.Dataset:
+    """Return the dataset with the amplitudes and the phases of its complex variables."""
+    import xarray as xr
+
+    found: dict[str, Any] = {}
+    for name, values in dataset.data_vars.items():
+        if values.dtype.kind == "c":
+            found[f"{name}_amplitude"] = abs(values).assign_attrs(values.attrs)
+            found[f"{name}_phase"] = xr.ufuncs.angle(values).assign_attrs(units="radian")
+    return dataset.assign(found)

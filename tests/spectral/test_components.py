@@ -352,6 +352,63 @@ def test_complex_components_are_those_of_scipys_analytic_signal() -> None:
     np.testing.assert_array_equal(found["time"], time)
 
 
+def polar(dataset: xr.Dataset, name: str) -> Any:
+    return dataset[f"{name}_amplitude"].values * np.exp(1j * dataset[f"{name}_phase"].values)
+
+
+@pytest.mark.parametrize("kind", ["labeled", "lazy", "array", "dask", "two variables", "wide"])
+def test_components_of_complex_rows_are_a_singular_value_decomposition(kind: str) -> None:
+    rng, lat = np.random.default_rng(4), np.array([-60.0, 0.0, 30.0])
+    n, shape = (20, (3, 8)) if kind == "wide" else (150, (3, 4))
+    z = (rng.normal(size=(n, *shape)) + 1j * rng.normal(size=(n, *shape))) * np.linspace(4, 1, shape[1]) + 30 - 7j
+    data: Any = xr.DataArray(z, {"time": np.arange(n), "lat": lat}, ("time", "lat", "lon"), name="w")
+    data.attrs["units"], root = "m/s", np.sqrt(np.cos(np.deg2rad(lat)))[:, None]
+    if kind in ("array", "dask"):
+        data, root = z.reshape(n, -1), np.ones((3, 1))
+        data = data if kind == "array" else da.from_array(data, chunks=(40, 5))
+        rows: Any = data
+    else:
+        data = data.chunk(time=40) if kind == "lazy" else data
+        data = data.to_dataset().assign(v=2 * data) if kind == "two variables" else data
+        rows = dsp.Rows(data, sample_dims="time", latitude="lat")
+    with warnings.catch_warnings(action="error"):
+        found = dsp.EOF(3).complex_modes(rows)
+    centered = ((z - z.mean(axis=0)) * root).reshape(n, -1)
+    centered = np.hstack([centered, 2 * centered]) if kind == "two variables" else centered
+    u, s, v = np.linalg.svd(centered, full_matrices=False)
+    np.testing.assert_allclose(found.explained_variance, s[:3] ** 2 / n, rtol=1e-10)
+    np.testing.assert_allclose(found.explained_variance_ratio, s[:3] ** 2 / np.sum(s**2), rtol=1e-10)
+    name = "w_components" if kind == "two variables" else "components"
+    parts = np.einsum("nk,ke->nke", found.scores.values, found[name].values.reshape(3, -1))
+    wanted = np.einsum("nk,k,kd->nkd", u[:, :3], s[:3], v[:3, : z[0].size]).reshape(n, 3, *shape) / root
+    np.testing.assert_allclose(parts, wanted.reshape(parts.shape), atol=1e-10)
+    for values in (name, "scores"):
+        np.testing.assert_allclose(polar(found, values), found[values], atol=1e-12)
+    if kind == "labeled":
+        assert found.components.dims == ("mode", "lat", "lon")
+        assert found.components_amplitude.attrs["units"] == "m/s"
+
+
+REAL = xr.DataArray(np.ones((40, 3)), dims=("time", "place"))
+NOT_COMPLEX: dict[str, tuple[Any, type[Exception], str]] = {
+    "real rows": (REAL, TypeError, "complex"),
+    "a list": ([[1j]], TypeError, "complex"),
+    "standardized": (dsp.Rows(REAL * 1j, standardize=True), ValueError, "standardize"),
+    "delays": (dsp.Rows(REAL * 1j, delays=2), ValueError, "delays"),
+    "a missing value": (REAL.where(np.arange(3) > 0).fillna(np.nan) * 1j, dsp.InvalidRowError, "row 0"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_COMPLEX)
+def test_rows_that_have_no_complex_components(name: str) -> None:
+    rows, error, match = NOT_COMPLEX[name]
+    with pytest.raises(error, match=match):
+        dsp.EOF(1).complex_modes(rows)
+    for data in (1j * REAL, 1j * REAL.values):
+        with pytest.raises(ValueError, match="complex_modes"):
+            dsp.EOF(1).fit(data)
+
+
 def ensemble(members: int, times: int, width: int) -> xr.DataArray:
     """Members of slow columns around different means, without an order between the members."""
     rng = np.random.default_rng(members)
