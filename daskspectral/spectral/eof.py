@@ -207,7 +207,6 @@ class EOF(FieldEstimator):
             If rows have several dimensions without a time or are left out, components are those of a kernel, or times
             have gaps or do not increase.
         """
-
         count = check_integer("count", len(self.fitted().eigenvalues_) if count is None else count)
         if linear_landmarks(self.moments_) is None:
             raise ValueError("hilbert requires components of columns, got those of a kernel")
