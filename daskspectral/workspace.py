@@ -52,11 +52,6 @@ class Workspace:
             buffer = self._buffers[name] = self.device.empty(size, dtype)
         return buffer[:size].reshape(shape)
 
-    def zeros(self, shape: tuple[int, ...]) -> Array:
-        """Return a new array of zeros in float64, for sums."""
-        found: Array = self.device.zeros(shape)
-        return found
-
     def launched(self) -> None:
         """Wait until at most two of the blocks sent to the accelerator, which works asynchronously, are not done.
 
@@ -66,3 +61,52 @@ class Workspace:
             self._marks.append(self.device.mark())
             if len(self._marks) > IN_FLIGHT:
                 self._marks.popleft().synchronize()
+
+
+class ProductSum:
+    """A sum of products of two matrices in float64, on the device of a workspace.
+
+    The first product is written where the sum is, without zeros before it, and others by way of a buffer.
+
+    Examples
+    --------
+    >>> products = ProductSum(Workspace(), (1, 1), float)
+    >>> products.add(np.array([[2.0, 1.0]]), np.array([[3.0, 4.0]]))
+    >>> products.add_square(np.array([[5.0]]))
+    >>> products.total
+    array([[35.]])
+    """
+
+    def __init__(self, workspace: Workspace, shape: tuple[int, int], dtype: Any):
+        self._workspace, self._shape, self._dtype = workspace, shape, np.dtype(dtype)
+        self._total: Array | None = None
+
+    @property
+    def total(self) -> Array:
+        """The sum so far, (p, q)."""
+        if self._total is None:
+            self._total = self._workspace.device.zeros(self._shape)
+        return self._total
+
+    def add(self, left: Array, right: Array) -> None:
+        """Add left right^T for matrices (p, c) and (q, c): one GEMM."""
+        if self._is_first:
+            self._total = np.matmul(left, right.T)
+            return
+        np.matmul(left, right.T, out=self._buffer)
+        np.add(self.total, self._buffer, out=self.total)
+
+    def add_square(self, factor: Array) -> None:
+        """Add the symmetric product factor factor^T: one SYRK."""
+        if self._is_first:
+            self._total = np.matmul(factor, factor.T)
+            return
+        self._workspace.device.add_square(self.total, factor, self._buffer)
+
+    @property
+    def _is_first(self) -> bool:
+        return self._total is None and self._dtype == np.float64 and not self._workspace.device.accelerated
+
+    @property
+    def _buffer(self) -> Array:
+        return self._workspace.get("product", self._shape, self._dtype)

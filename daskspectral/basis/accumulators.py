@@ -27,7 +27,7 @@ from daskspectral.basis.evaluation import (
 from daskspectral.forms import Atom, AtomProduct, Forms, Functionals, Pairing
 from daskspectral.modes.matrices import MODES, ModeWeight
 from daskspectral.modes.sums import MatmulSum, NufftSum, mode_sum
-from daskspectral.workspace import Workspace
+from daskspectral.workspace import ProductSum, Workspace
 
 if TYPE_CHECKING:
     from daskspectral.basis.base import Basis
@@ -86,8 +86,7 @@ class PairContraction:
             if shortcut is not None:
                 self.gradients[product] = shortcut
             needed.append(product if shortcut is None else _gram_of(product))
-        self.sums: dict[AtomProduct, Array] = {p: workspace.zeros(shape) for p in dict.fromkeys(needed)}
-        self.buffer = workspace.get("product", shape, dtype)
+        self.sums = {p: ProductSum(workspace, shape, dtype) for p in dict.fromkeys(needed)}
         self.dimension, self.shape = left.dimension, shape
 
     def add(self, lefts: Mapping[str, Evaluation], rights: Mapping[str, Evaluation], block: Block) -> None:
@@ -96,22 +95,21 @@ class PairContraction:
             for a, b in scalar_pairs(product, block, self.dimension):
                 left = scalar_feature(lefts, a, block)
                 if product.weight is None and a == b and all(lefts[v] is rights[v] for v in a.views):
-                    self.device.add_square(total, left, self.buffer)
+                    total.add_square(left)
                     continue
                 right = scalar_feature(rights, b, block)
                 if product.weight is not None:
                     weight = block.field(product.weight).astype(left.dtype, copy=False)
                     left, right = (left * weight, right) if block.host is not None else _weighted(left, right, weight)
-                np.matmul(left, right.T, out=self.buffer)
-                np.add(total, self.buffer, out=total)
+                total.add(left, right)
         for product, shortcut in self.gradients.items():
             shortcut.add(lefts[product.left.view])
 
     def result(self) -> dict[AtomProduct, Array]:
         """Return the sums in float64 on the host."""
-        results = dict(self.sums)
+        results = {product: products.total for product, products in self.sums.items()}
         for product, shortcut in self.gradients.items():
-            results[product] = shortcut.result(self.sums[_gram_of(product)])
+            results[product] = shortcut.result(results[_gram_of(product)])
         return {p: self.device.get(results[p]) if p in results else np.zeros(self.shape) for p in self.products}
 
 

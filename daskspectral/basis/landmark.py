@@ -25,12 +25,12 @@ from daskspectral.kernels.base import MultiIndex, of_distances, of_products, uni
 from daskspectral.kernels.embedded import EmbeddedKernel
 from daskspectral.kernels.geometry import clean_distances
 from daskspectral.validation import check_type
-from daskspectral.workspace import Workspace
+from daskspectral.workspace import ProductSum, Workspace
 
 RIDGE = 1e-10  # ridge, in k(x, x), of Gram matrices of kernels, which are singular to rounding
 
 
-PANEL_ROWS = 32
+TILE = 64, 256
 FAR = 4.0  # distance of the origin, relative to the farthest landmark from their mean
 PANEL_BYTES = 1 << 18  # of one buffer; fastest of 64 kB to 256 kB with an L2 cache of 512 kB
 MANY_COLUMNS = 64  # of points, for which products with landmarks cost more than writing them
@@ -445,38 +445,44 @@ class RadialGradientSum:
     """
 
     def __init__(self, kernel: ProfileKernel, landmarks: Array, dtype: Any, workspace: Workspace):
-        p = len(landmarks)
         self.landmarks, self.ratio, self.slope = landmarks, kernel.proportional, kernel.slope
-        self.m = workspace.zeros((p, p))
-        self.g = None if self.ratio is not None else workspace.zeros((p, p))
-        self.buffer, self.device = workspace.get("product", (p, p), dtype), workspace.device
+        shape = len(landmarks), len(landmarks)
+        self.m = ProductSum(workspace, shape, dtype)
+        self.g = None if self.ratio is not None else ProductSum(workspace, shape, dtype)
 
     def add(self, evaluation: Any) -> None:
         t = evaluation.q if self.ratio is not None else evaluation.t
-        np.matmul(evaluation.weighted_distances(), t.T, out=self.buffer)
-        self.m += self.buffer
+        self.m.add(evaluation.weighted_distances(), t)
         if self.g is not None:
-            self.device.add_square(self.g, t, self.buffer)
+            self.g.add_square(t)
 
     def result(self, gram: Array) -> Array:
-        y, g = self.landmarks, gram if self.g is None else self.g
-        squares, found = np.einsum("id,id->i", y, y), np.empty_like(self.m)
+        y, m, g = self.landmarks, self.m.total, gram if self.g is None else self.g.total
+        squares, found = np.einsum("id,id->i", y, y), np.empty_like(m)
         unit, scale = 1.0, self.slope
         if self.ratio is not None:  # M was summed with exponents; convert to s
             unit, scale = 2 / self.ratio, self.ratio
-        for start in range(0, len(y), PANEL_ROWS):  # reuse cached buffers: new pages cost more than the arithmetic
-            rows = slice(start, start + PANEL_ROWS)
-            delta = -2 * y[rows] @ y.T
-            delta += squares[rows, None] + squares
+        for rows, columns in upper_tiles(len(y)):  # reuse cached buffers: new pages cost more than the arithmetic
+            delta = -2 * y[rows] @ y[columns].T
+            delta += squares[rows, None] + squares[columns]
             np.maximum(delta, 0, out=delta)
-            delta *= g[rows]
-            part = np.add(self.m[rows], self.m[:, rows].T, out=found[rows])
+            delta *= g[rows, columns]
+            part = m[rows, columns] + m[columns, rows].T
             part *= unit
             part -= delta
             part *= 0.5 * scale**2
+            found[rows, columns] = part
+            found[columns, rows] = part.T
         own = slice(None, None, len(y) + 1)  # the diagonal, where Δ is 0
-        found.reshape(-1)[own] = unit * scale**2 * self.m.reshape(-1)[own]
+        found.reshape(-1)[own] = unit * scale**2 * m.reshape(-1)[own]
         return found
+
+
+def upper_tiles(p: int) -> Iterator[tuple[slice, slice]]:
+    """Yield tiles, rows and columns, that cover the upper triangle of a symmetric matrix (p, p)."""
+    for start in range(0, p, TILE[0]):
+        for left in range(start, p, TILE[1]):
+            yield slice(start, start + TILE[0]), slice(left, left + TILE[1])
 
 
 class DotGradientSum:
@@ -484,14 +490,13 @@ class DotGradientSum:
 
     def __init__(self, kernel: ProfileKernel, landmarks: Array, dtype: Any, workspace: Workspace):
         self.landmarks, self.slope = landmarks, kernel.slope
-        self.g = workspace.zeros((len(landmarks), len(landmarks)))
-        self.buffer, self.device = workspace.get("product", self.g.shape, dtype), workspace.device
+        self.g = ProductSum(workspace, (len(landmarks), len(landmarks)), dtype)
 
     def add(self, evaluation: Any) -> None:
-        self.device.add_square(self.g, evaluation.t, self.buffer)
+        self.g.add_square(evaluation.t)
 
     def result(self, gram: Array) -> Array:
-        found: Array = self.slope**2 * self.g * (self.landmarks @ self.landmarks.T)
+        found: Array = self.slope**2 * self.g.total * (self.landmarks @ self.landmarks.T)
         return found
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from itertools import islice, starmap
-from operator import add
+from operator import add, iadd
 from typing import Any
 
 import numpy as np
@@ -34,6 +34,7 @@ from daskspectral.errors import InvalidRowError, PointError, Stopped, raise_on_s
 
 logger, planning = logging.getLogger(__name__), logging.getLogger("daskspectral.plan")
 Array = NDArray[Any]
+Plus = Callable[[Total, Total], Total]
 PREFIXES = {"fit": "sums", "transform": "apply"}  # of the keys of tasks, if not the description
 
 
@@ -73,6 +74,7 @@ class Run:
                 text = f"resuming from the checkpoint {checkpoint.path} at epoch %d of %d, after %d of %d rows"
                 planning.info(text, min(first + 1, len(ends)), len(ends), *before)
         rows = self._rows(self.dropped, None)
+        plus: Plus = iadd if checkpoint is None else add  # a signal may ask for the sums in the middle of an addition
         with (
             checkpoint_signals(checkpoint),
             self._epochs(reduce_range, task, rows, state, checkpoint=checkpoint) as results,
@@ -80,7 +82,7 @@ class Run:
             for number, parts in enumerate(results, first + 1):
                 while parts:  # free each before the next is added
                     part = parts.pop(0)
-                    total = part if total is None else total + part
+                    total = part if total is None else plus(total, part)
                 if total is not None and total.bad is not None:
                     raise self._error(total.bad)
                 logger.info(
@@ -190,7 +192,10 @@ class Run:
                 for epoch in epochs[first:]:
                     graph = self._ranges(function, epoch, blocks, scheduler, token, tasks) | constants
                     summed = function is reduce_range
-                    yield graph, self._tree(graph, epoch, token, tasks) if summed else [(tasks, i) for i in epoch]
+                    yield (
+                        graph,
+                        self._tree(graph, epoch, token, tasks, scheduler) if summed else [(tasks, i) for i in epoch],
+                    )
 
             def results() -> Iterator[list[Any]]:
                 ahead, held = graphs(), None
@@ -253,14 +258,17 @@ class Run:
             graph[tasks, i] = (function, f"shared-{token}-graph", f"state-{token}-graph", start, stop, *parts)
         return graph
 
-    def _tree(self, graph: dict[Any, Any], epoch: range, token: str, tasks: str) -> list[Any]:
-        """Return a list with the key of the sum of an epoch."""
-        level, keys = 0, [(tasks, i) for i in epoch]
+    def _tree(self, graph: dict[Any, Any], epoch: range, token: str, tasks: str, scheduler: Scheduler) -> list[Any]:
+        """Return a list with the key of the sum of an epoch.
+
+        Sums are added in place, except on clusters, which need results of tasks again if a worker is lost.
+        """
+        level, keys, plus = 0, [(tasks, i) for i in epoch], iadd if scheduler.shares_memory else add
         while len(keys) > 1:
             above: list[Any] = []
             for j in range(0, len(keys), 2):
                 above.append((f"tree-{token}", epoch.start, level, j))
-                graph[above[-1]] = (reduce, add, keys[j : j + 2])
+                graph[above[-1]] = (reduce, plus, keys[j : j + 2])
             keys, level = above, level + 1
         return keys
 

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -216,7 +216,7 @@ class Folds(Registered):
     def total(self) -> dict[str, Array]:
         """Return the sums over all groups, added in order."""
         with np.errstate(over="ignore", invalid="ignore"):  # overflow is reported when the moments are solved
-            return {name: reduce(np.add, values) for name, values in self.arrays.items()}
+            return {name: _added(v, np.arange(len(v))) for name, v in self.arrays.items()}
 
 
 def _added(values: Array, groups: NDArray[np.integer[Any]]) -> Array:

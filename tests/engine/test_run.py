@@ -22,6 +22,7 @@ from daskspectral.data.source import open_source
 from daskspectral.data.writing import create_array
 from daskspectral.engine import Plan, Run, plan_run
 from daskspectral.engine import plan as planning
+from daskspectral.engine.tasks import LARGE, Total
 from daskspectral.errors import InvalidRowError
 from daskspectral.forms import along, form, functional, gram, inner, partial
 from daskspectral.kernels import Gaussian
@@ -225,3 +226,19 @@ def test_a_run_of_one_task_computes_as_any_other() -> None:
     with np.errstate(all="raise"):
         found = Run(open_source(X), Plan(((0, N),))).map(lambda batch, _: np.exp(-800 - np.abs(batch["x"])))
     assert not found.any()
+
+
+def test_totals_add_in_place_but_for_arrays_that_are_shared_or_small():
+    def total(value: float) -> Total:
+        large, frozen = (np.full(LARGE, value) for _ in range(2))
+        frozen.flags.writeable = False
+        sums = {"large": large, "one": (both := large + 1), "two": both, "frozen": frozen, "few": np.full(2, value)}
+        return Total(sums, 1.0, 1)
+
+    left, right = total(1.0), total(2.0)
+    expected, before = (left + right).sums, dict(left.sums)
+    after = left
+    after += right
+    assert_same_arrays(after.sums, expected)
+    assert {name for name in before if after.sums[name] is before[name]} == {"large"}
+    assert_same_arrays(right.sums, total(2.0).sums)
