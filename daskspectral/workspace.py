@@ -91,7 +91,7 @@ class ProductSum:
     def add(self, left: Array, right: Array) -> None:
         """Add left right^T for matrices (p, c) and (q, c): one GEMM."""
         if self._is_first:
-            self._total = np.matmul(left, right.T)
+            self._total = np.matmul(left, right.T, out=np.empty(self._shape))
             return
         np.matmul(left, right.T, out=self._buffer)
         np.add(self.total, self._buffer, out=self.total)
@@ -99,7 +99,7 @@ class ProductSum:
     def add_square(self, factor: Array) -> None:
         """Add the symmetric product factor factor^T: one SYRK."""
         if self._is_first:
-            self._total = np.matmul(factor, factor.T)
+            self._total = np.matmul(factor, factor.T, out=np.empty(self._shape))
             return
         self._workspace.device.add_square(self.total, factor, self._buffer)
 

@@ -40,14 +40,14 @@ class Plan:
         return [range(i, min(i + self.epoch, n)) for i in range(0, n, self.epoch)]
 
     def live(self, in_flight: int, size: Callable[[range], int] = lambda ranges: 1) -> int:
-        """Return the most partial sums that wait in the trees of `in_flight` epochs.
+        """Return the most partial sums that wait in the trees of `in_flight` epochs, while others are made.
 
-        `size` returns the size of a sum over some ranges.
+        Sums are added in place. `size` returns the size of a sum over some ranges.
         """
         waiting = 0
-        for epoch in self.epochs[:in_flight]:
+        for number, epoch in enumerate(self.epochs[:in_flight]):
             levels = (len(epoch) - 1).bit_length()
-            waiting += size(epoch) + sum(size(epoch[: 2**i]) for i in range(levels))
+            waiting += sum(size(epoch[: 2**i]) for i in range(levels)) + (size(epoch) if number else 0)
         return waiting
 
 

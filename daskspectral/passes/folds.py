@@ -22,7 +22,7 @@ from daskspectral.validation import check_integer, is_sequence, loaded
 Array = NDArray[Any]
 DEFAULT = 10
 MOST = 100
-LEAST_JOINED = 8  # tasks
+LEAST_JOINED = 4  # tasks
 MANY_TASKS = 100  # as many of them as folds are joined, so that the sums of a fold are not sent more often
 SHORT_EPOCH = 4  # tasks per epoch if tasks have sums of many folds, which must not accumulate
 BRIEF = 10  # rows of a block below which complete series are held out, if there are enough
@@ -155,13 +155,13 @@ def continued_folds(before: Folds | None, value: Any) -> FoldRequest | None:
 def joined_plan(plan: Plan, fold_rule: FoldRule | None, *, block: int, row_bytes: int, functions: int) -> Plan:
     """Return the plan with tasks joined, if their rows are in many folds, to limit memory.
 
-    Tasks are joined until each fold has half a block of rows per task, with at least eight tasks, or until there are a
+    Tasks are joined until each fold has a block of rows per task, with at least four tasks, or until there are a
     hundred; and until a task has as many rows as there are functions: p x p sums of fewer rows cost more than the rows.
     """
     if fold_rule is None or max(fold_rule.most(start, stop) for start, stop in plan.ranges) <= 2:
         return plan
     count, longest = len(plan.ranges), max(stop - start for start, stop in plan.ranges)
-    joined = min(count // LEAST_JOINED, fold_rule.number * block // 2 // longest)
+    joined = min(count // LEAST_JOINED, fold_rule.number * block // longest)
     joined = max(joined, min(count // MANY_TASKS, fold_rule.number), -(-functions // longest))
     joined = max(1, min(joined, TASK_BYTES // (longest * row_bytes)))
     parts = [plan.ranges[i : i + joined] for i in range(0, count, joined)]

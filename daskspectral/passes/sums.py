@@ -28,6 +28,7 @@ from daskspectral.engine.memory import (
     resident,
 )
 from daskspectral.engine.sampling import draw_rows
+from daskspectral.engine.scheduler import active_client
 from daskspectral.forms import Atom
 from daskspectral.moments import DENSE_ROWS, Measure, Moments
 from daskspectral.moments.autocovariance import AUTOCOVARIANCE, directions_of, share_of_pairs
@@ -231,7 +232,13 @@ def plan_sums(
     read, x = chunk_bytes(source, longest, device), source.readers["x"]
     if most == 1 and x.chunk:  # blocks are not larger than a read
         block = min(block, max(x.chunk, READ_BYTES // max(1, x.shape[1] * x.dtype.itemsize)))
-    live = plan.live(1 + math.ceil(threads / plan.epoch), groups) + max(1, kept)
+    in_flight = 1 + math.ceil(threads / plan.epoch)
+    live, clustered = plan.live(in_flight, groups), active_client() is not None
+    if clustered or len(plan.epochs) > in_flight:
+        live += max(1, kept)  # the sum of earlier epochs
+        live += groups(plan.epochs[0]) if clustered else 0  # sums are new arrays there
+    else:  # all tasks are in flight
+        live = max(1, min(live, sum(groups(range(i, i + 1)) for i in range(len(plan.ranges))) - threads * most))
     if cost is not None:
         there, tasks = threads * (cost.there + most * cost.there_of_group), threads * (cost.block + 5 * read // 2)
         sums = cost.sums * live
