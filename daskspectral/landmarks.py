@@ -194,7 +194,7 @@ def kmeans_plus_plus(sample: ArrayLike, p: int, rng: np.random.Generator) -> Ind
         target = min(rng.random() * mass[-1], np.nextafter(mass[-1], 0.0))
         return int(np.searchsorted(mass, target, side="right"))
 
-    return _spread(sample, p, rng, draw)
+    return _greedy(sample, p, rng, draw)
 
 
 def farthest_point(sample: ArrayLike, p: int, rng: np.random.Generator) -> Indices:
@@ -234,7 +234,7 @@ def farthest_point(sample: ArrayLike, p: int, rng: np.random.Generator) -> Indic
     >>> sample[rows[1], 0] in (0, 1)  # the end that is farther from the first row
     True
     """
-    return _spread(sample, p, rng, lambda nearest: int(np.argmax(nearest)))
+    return _greedy(sample, p, rng, lambda nearest: int(np.argmax(nearest)))
 
 
 def pivoted_cholesky(
@@ -374,8 +374,8 @@ def median_of_distinct(sample: ArrayLike, rng: np.random.Generator) -> float:
         return median_distance(distinct, rng) if len(distinct) > 1 else 0.0
 
 
-def _spread(sample: ArrayLike, p: int, rng: np.random.Generator, pick: Callable[[Array], int]) -> Indices:
-    """Grow a set from a random row by ``pick(squared distances to the set)``, to p or all distinct rows."""
+def _greedy(sample: ArrayLike, p: int, rng: np.random.Generator, pick: Callable[[Array], int]) -> Indices:
+    """Grow a set from a random row, one ``pick(squared distances to the set)`` at a time, to p or all distinct rows."""
     x, p = _checked(sample, p)
     x = _scaled(x)[0]
     wide = x.shape[1] > MANY_COLUMNS

@@ -24,7 +24,7 @@ Given = TypeVar("Given", float, float | str)
 
 @dataclass(frozen=True)
 class Regularized(Parameterised):
-    """Rayleigh-Ritz solution in the span of the smoothest functions; values carry no penalty.
+    """Rayleigh-Ritz solution in the span of the smoothest functions; values do not include the penalty.
 
     Parameters
     ----------

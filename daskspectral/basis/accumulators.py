@@ -339,7 +339,7 @@ class ModeSums(Accumulator):
 
 
 def evaluate(basis: Basis, block: Block, atoms: list[Atom]) -> dict[str, Evaluation]:
-    """Return the evaluations of the basis at each view of a block, for these atoms.
+    """Evaluate the atoms of a basis on a block of rows: one `Evaluation` for each view, by its name.
 
     Views of consecutive rows are evaluated together, each row once.
     """

@@ -29,7 +29,7 @@ DENSE_ROWS = 2048  # enough that adding products (p, p) is cheap; panels fit the
 
 @dataclass(frozen=True, eq=False)
 class Translation:
-    """A `basis` of functions g with g(x + delta) = T f(x) + t.
+    """Basis of functions g with g(x + delta) = T f(x) + t, for the functions f of another basis.
 
     `turn` is T (p, p) and `rest` is t (p,).
     """
@@ -90,7 +90,7 @@ class Basis(BasisRecipe):
     @property
     @abstractmethod
     def description(self) -> str:
-        """Noun phrase for the basis in messages."""
+        """Description of the basis for messages, a noun phrase."""
 
     @abstractmethod
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
@@ -111,7 +111,7 @@ class Basis(BasisRecipe):
 
     @property
     def local(self) -> NDArray[np.bool_]:
-        """Mask (p,) of the functions that decay away from a center, and so may rest on few points."""
+        """Mask (p,) of the functions that decay away from a center, and so may be supported by few points."""
         return np.zeros(self.size, dtype=bool)
 
     def translated(self, delta: Array) -> Translation | None:
@@ -203,7 +203,7 @@ class Basis(BasisRecipe):
         return dict(sums)
 
     def sum_cost(self, forms: Forms, functionals: Functionals, device: str) -> SumCost | None:
-        """Return the cost of the sums, for the plan of a pass; None for sums of matrices of the forms."""
+        """Return the cost of the sums, for the plan of a pass; None if they are the matrices of the forms."""
         return None
 
     @property
@@ -217,7 +217,7 @@ class Basis(BasisRecipe):
         return None
 
     def difference(self, other: Basis) -> str:
-        """Return a description of how two bases of one kind differ that could be equal; "" otherwise."""
+        """Return the parameters in which two lattices of frequencies differ, as text; "" for other bases."""
         return ""
 
     @property

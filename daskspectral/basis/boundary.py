@@ -209,7 +209,7 @@ class Box:
 
     `sides` are (lower, upper) by column, None for periodic ones, `period` (d,) the periods of the functions. Rows
     outside are excluded from sums, and may be a `share` of all rows. Functions there have the values of the nearest
-    point of the box, because beyond it they return to their values at the opposite side.
+    point of the box, because the functions are periodic and return to their values at the opposite side.
 
     Examples
     --------

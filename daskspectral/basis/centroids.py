@@ -355,10 +355,10 @@ class NearestCentroids(Written, Parameterised, BasisRecipe):
     Parameters
     ----------
     n_centroids : int
-        Number of centroids of a set; a cluster needs four. At most a third of the distinct rows, or for d > 2 local
-        dimensions one centroid per 1.5 d rows (at most ten rows).
+        Number of centroids of a set; a cluster requires four. It is limited to a third of the distinct rows, or, for a
+        local dimension d > 2, to one centroid per 1.5 d rows (at most ten rows).
     n_nearest : int
-        Number of centroids of each set that a row has weights of.
+        Number of nearest centroids of each set that have a positive weight at a row.
     n_sets : int or "auto"
         Number of independent sets, whose average is smoother than one. "auto": about 1000 functions together, from at
         most 20 sets.

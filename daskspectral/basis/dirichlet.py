@@ -213,7 +213,7 @@ class _DirichletEvaluation(Evaluation):
         return self.boundary.gradient(self.x)
 
     @cached_property
-    def bend(self) -> Array:
+    def hessian(self) -> Array:
         """Second derivatives of w (c, d, d)."""
         return self.boundary.hessian(self.x)
 
@@ -237,7 +237,7 @@ class _DirichletEvaluation(Evaluation):
         if len(axes) == 1:
             return self._plus(scaled, self.slope[:, axes[0]])
         a, b = axes
-        total = self._plus(scaled, self.bend[:, a, b])
+        total = self._plus(scaled, self.hessian[:, a, b])
         for axis, other in ((a, b), (b, a)):
             partial = self.plain.feature(Atom("partial", alpha=unit_index(other, self.x.shape[1])))
             total += partial * self.slope[:, axis].astype(partial.dtype, copy=False)
@@ -248,7 +248,7 @@ class _DirichletEvaluation(Evaluation):
         matrix = np.eye(d) if atom.direction is None else np.asarray(block.field(atom.direction), dtype=float)
         both = matrix + matrix.swapaxes(-1, -2)
         turned = self.plain.along(np.squeeze(both @ self.slope[:, :, None], axis=2))
-        curved = np.sum(matrix * self.bend, axis=(1, 2))
+        curved = np.sum(matrix * self.hessian, axis=(1, 2))
         return self._plus(self.scaled.second(atom, block) + turned, curved)
 
     def _plus(self, scaled: Array, factors: Array) -> Array:
@@ -282,11 +282,11 @@ class _Sets(Boundary):
         """Return the distances (c, s) of points outside of each set, 0 inside."""
         return np.maximum(-np.stack([boundary.values(x) for boundary in self.sets], axis=1), 0)
 
-    def _slopes(self, x: Array) -> Array:
+    def _gradients(self, x: Array) -> Array:
         """Return the gradients of the depths (c, s, d), 0 in either set."""
         return self._beyond(x, [boundary.gradient(x) for boundary in self.sets])
 
-    def _bends(self, x: Array) -> Array:
+    def _hessians(self, x: Array) -> Array:
         """Return the second derivatives of the depths (c, s, d, d), 0 in either set."""
         return self._beyond(x, [boundary.hessian(x) for boundary in self.sets])
 
@@ -302,11 +302,11 @@ class _Product(_Sets):
         return np.asarray(self._depths(x).prod(axis=1))
 
     def gradient(self, x: Array) -> Array:
-        return np.asarray(np.einsum("cs,csd->cd", self._others(x), self._slopes(x)))
+        return np.asarray(np.einsum("cs,csd->cd", self._others(x), self._gradients(x)))
 
     def hessian(self, x: Array) -> Array:
-        found: Array = np.einsum("cs,csij->cij", self._others(x), self._bends(x))
-        slopes = self._slopes(x)
+        found: Array = np.einsum("cs,csij->cij", self._others(x), self._hessians(x))
+        slopes = self._gradients(x)
         if len(self.sets) > 1:
             cross = np.einsum("ci,cj->cij", slopes[:, 0], slopes[:, 1])
             found += cross + cross.swapaxes(1, 2)
@@ -328,12 +328,12 @@ class _Guess(_Sets):
         return np.asarray(a / (a + b))
 
     def gradient(self, x: Array) -> Array:
-        slopes, u = self._slopes(x), self.values(x)[:, None]
+        slopes, u = self._gradients(x), self.values(x)[:, None]
         return np.asarray((slopes[:, 0] - u * slopes.sum(axis=1)) / self._depths(x).sum(axis=1)[:, None])
 
     def hessian(self, x: Array) -> Array:
-        bends, u = self._bends(x), self.values(x)[:, None, None]
-        cross = np.einsum("ci,cj->cij", self.gradient(x), self._slopes(x).sum(axis=1))
+        bends, u = self._hessians(x), self.values(x)[:, None, None]
+        cross = np.einsum("ci,cj->cij", self.gradient(x), self._gradients(x).sum(axis=1))
         above = bends[:, 0] - u * bends.sum(axis=1) - cross - cross.swapaxes(1, 2)
         return np.asarray(above / self._depths(x).sum(axis=1)[:, None, None])
 

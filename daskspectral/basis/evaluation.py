@@ -231,7 +231,7 @@ def evaluated(basis: Basis, block: Block, atoms: Sequence[Atom]) -> Evaluation:
 
 
 def numbered(fields: Mapping[str, Array]) -> AbstractContextManager[None]:
-    """Replace row numbers of a PointError raised inside by those in the data, if they are known."""
+    """Replace row numbers of a PointError raised in the block by those in the data, if known."""
     numbers = fields.get(NUMBER)
     return nullcontext() if numbers is None else renumbered(numbers.__getitem__)
 

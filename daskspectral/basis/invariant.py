@@ -43,7 +43,8 @@ class InvariantBasis(LevelBasis):
     every combination f. They are orthonormal for the uniform probability; the first is the constant 1. In levels whose
     harmonics φ were built they are Uᵀ φ, U an orthonormal basis of {a : D(g) a = a for every generator g, dD(X) a = 0
     for every X of the algebra}. Eigenspaces of more than 250 functions on spheres of five or more coordinates are not
-    built if the group permutes these, with or without changes of sign. Levels without invariant functions have no cost.
+    built if the group permutes these, with or without changes of sign. Levels without invariant functions are not
+    evaluated.
 
     Parameters
     ----------

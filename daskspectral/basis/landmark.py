@@ -424,7 +424,7 @@ class _EmbeddedEvaluation(_LandmarkEvaluation):
         return self.there.value
 
     def along(self, direction: Array) -> Array:
-        return self.there.along(self.kernel.pushed(self.block.x - self.basis.center, direction))
+        return self.there.along(self.kernel.pushforward(self.block.x - self.basis.center, direction))
 
     def partial(self, alpha: MultiIndex) -> Array:
         return Evaluation.partial(self, alpha) if sum(alpha) == 1 else super().partial(alpha)
@@ -512,14 +512,14 @@ def _gradients(basis: LandmarkBasis, a: Array, x: Array) -> Array:
         return found
     if of_distances(kernel):
         t = 2 * kernel.profiled(kernel.argument(x, y), 1)
-        return x[:, None] * (t.T @ a)[:, :, None] - _pulled(t, a, y)
+        return x[:, None] * (t.T @ a)[:, :, None] - _contracted(t, a, y)
     if of_products(kernel):
-        return _pulled(kernel.profiled(kernel.argument(x, y), 1), a, y)
+        return _contracted(kernel.profiled(kernel.argument(x, y), 1), a, y)
     partials = (kernel.partial(x, y, unit_index(axis, basis.dimension)) for axis in range(basis.dimension))
     return np.stack([partial.T @ a for partial in partials], axis=2)
 
 
-def _pulled(t: Array, a: Array, y: Array) -> Array:
+def _contracted(t: Array, a: Array, y: Array) -> Array:
     """Return sum_i t_ik a_ij y_i, (c, m, d), as one product."""
     together = (a[:, :, None] * y[:, None]).reshape(len(a), -1)
     found: Array = (t.T @ together).reshape(-1, a.shape[1], y.shape[1])

@@ -74,8 +74,9 @@ class FourierBasis(OpenKernel, BasisRecipe):
         Summation of modes: by matrix products, exact to rounding, or by the nonuniform FFT of `finufft` (extra
         `lattice`). By default the faster one according to a fixed table.
     eps : float
-        Relative precision of the nonuniform FFT; 1e-8 needs two thirds of the time of 1e-9. Eigenvalues change by about
-        this share of the larger ones; far smaller ones, as between nearly separate clusters, by a larger share.
+        Relative precision of the nonuniform FFT; 1e-8 needs two thirds of the time of 1e-9. The absolute error of
+        eigenvalues is about this share of the largest ones, so that very small eigenvalues, as of nearly separate
+        clusters, have a larger relative error.
     periods : sequence, optional
         Period of each column in its units, None for columns that are not periodic.
     kernel : Kernel, its name or "auto"
@@ -379,8 +380,8 @@ def _interval(side: Any) -> Interval:
 LEAST = 1e-14  # of the largest weight: below it, weights are rounding errors
 
 
-def prior_weights(kernel: Kernel, lattice: FourierLattice) -> Array:
-    """Return the spectral density S² (p,) of a stationary kernel on a lattice, with sum 1.
+def spectral_weights(kernel: Kernel, lattice: FourierLattice) -> Array:
+    """Return the spectral density S² (p,) of a stationary kernel at the frequencies of a lattice, with sum 1.
 
     f = Σ_k a_k φ_k with the squared norm Σ_k a_k² / S_k² has the reproducing kernel k, made periodic, divided by its
     value at 0. Raises TypeError for a kernel that is not a function of x - y.
@@ -480,7 +481,7 @@ class SpectralDensityBasis(LinearCombination):
     @property
     def weights(self) -> Array:
         """Spectral density S² (p,)."""
-        return prior_weights(self.kernel, self.inner)
+        return spectral_weights(self.kernel, self.inner)
 
     @property
     def size(self) -> int:

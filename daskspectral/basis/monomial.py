@@ -38,8 +38,8 @@ class MonomialBasis(Basis):
         True to include the constant.
     scale : float or tuple of float
         Length in the units of the data, or one for each column. Choose it near the largest coordinate, so that powers
-        remain near 1; coordinates whose powers overflow raise ValueError. Fits adapt it to columns whose powers would
-        leave the range of numbers.
+        remain near 1; coordinates whose powers overflow raise ValueError. Fits adapt it if powers of columns would
+        overflow or underflow.
 
     See Also
     --------

@@ -255,13 +255,15 @@ class _NeuralEvaluation(Evaluation):
         return self._value
 
     def along(self, direction: Array) -> Array:
-        return self._onwards(self._layers[0][0] @ (direction.T.astype(self.block.dtype) * self._unit[:, None]))
+        return self._through_layers(self._layers[0][0] @ (direction.T.astype(self.block.dtype) * self._unit[:, None]))
 
     def partial(self, alpha: tuple[int, ...]) -> Array:
         w, axis = self._layers[0][0], alpha.index(1)  # a product with a unit vector is one column
-        return self._onwards(np.broadcast_to(w[:, axis : axis + 1] * self._unit[axis], (len(w), len(self.block.x))))
+        return self._through_layers(
+            np.broadcast_to(w[:, axis : axis + 1] * self._unit[axis], (len(w), len(self.block.x)))
+        )
 
-    def _onwards(self, t: Array) -> Array:
+    def _through_layers(self, t: Array) -> Array:
         """Return the derivative of the features from that of the first layer before its nonlinearity."""
         for number, (w, _) in enumerate(self._layers):
             slope = self._slopes[number]

@@ -124,8 +124,8 @@ class Landmarks(OpenKernel, BasisRecipe):
     def cost(self, operator: Any, dimension: int, n_rows: int) -> int:
         """Return the number of landmarks.
 
-        By default a quarter of the rows, half of few rows, and all rows for a regression, at most 500. More would be
-        most of the rows at which functions are measured, and functions are flat at their landmarks.
+        By default a quarter of the rows, half of few rows, and all rows for a regression, at most 500. With more
+        landmarks, most of the summed rows would be landmarks, at which their functions are flat.
         """
         if self.points is not None:
             return len(self.points)

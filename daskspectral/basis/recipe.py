@@ -46,7 +46,7 @@ class Sample(Protocol):
 
     @property
     def at_most(self) -> bool:
-        """True if fewer functions than requested are no reason to warn."""
+        """True if fewer functions than requested are expected, so that no warning is issued."""
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
         """Return indices, raw and prepared points of up to `size` rows drawn uniformly."""
@@ -58,10 +58,10 @@ class Sample(Protocol):
         """
 
     def prepared(self, raw: Array, *, directions: bool = False) -> Array:
-        """Return the prepared points of raw ones; `directions` are not translated."""
+        """Return raw points in the prepared columns; `directions` are scaled, but not translated."""
 
     def directions(self, points: Array) -> Array:
-        """Return the raw directions of prepared ones."""
+        """Return directions in prepared columns as directions in the raw columns of X."""
 
     def periodic(self, kernel: Kernel) -> Kernel:
         """Return the kernel with the periods of these data. Raises ValueError for other periods."""
@@ -133,7 +133,7 @@ class BasisRecipe(Registered, ABC):
         return self
 
     def finished(self, basis: Basis) -> Basis:
-        """Return the functions built from a basis of the innermost recipe."""
+        """Return the functions of this recipe from those of the innermost one."""
         return basis
 
     @property

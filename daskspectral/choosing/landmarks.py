@@ -102,7 +102,7 @@ class FitSample:
         return (self.preparation.of_directions if directions else self.preparation)(raw)
 
     def directions(self, points: Array) -> Array:
-        """Return the raw directions of prepared ones."""
+        """Return directions in prepared columns as directions in the raw columns of X."""
         return self.preparation.of_directions.inverse(points, self.source.width(self.view))
 
     def periodic(self, kernel: Kernel) -> Kernel:

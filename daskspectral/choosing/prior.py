@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import BasisRecipe, FourierBasis, FourierLattice
-from daskspectral.basis.lattice import prior_weights, shrunk_orders
+from daskspectral.basis.lattice import shrunk_orders, spectral_weights
 from daskspectral.choosing.candidates import (
     Hyperparameters,
     RidgeEvaluator,
@@ -208,7 +208,7 @@ def choose_prior(moments: Moments, *, kernel: Kernel | None, penalty: float | No
 
 def deviations(kernel: Kernel, lattice: FourierLattice) -> Array:
     """Return S (p,) of the functions of a lattice, with a large value for the constant."""
-    return np.asarray(np.sqrt(np.append(INTERCEPT**2, prior_weights(kernel, lattice)[1:])))
+    return np.asarray(np.sqrt(np.append(INTERCEPT**2, spectral_weights(kernel, lattice)[1:])))
 
 
 def problem_of(moments: Moments, lattice: FourierLattice, scale: Array, gradient_weight: float) -> RidgeProblem:
@@ -304,7 +304,7 @@ def advise_range(kernel: Kernel, lattice: FourierLattice) -> None:
             continue
         gap = float(period) * lattice.margin / (1 + lattice.margin)
         line = FourierLattice((2,), periods=(2 * gap,))
-        still, long, short = prior_weights(kernel, line)[:3]
+        still, long, short = spectral_weights(kernel, line)[:3]
         if long < LEAST_LONG * still and short < LEAST_SHORT * max(long, LEAST_LONG**2 * still):
             warn_user(
                 f"the kernel {kernel} is too wide for the gap of {gap:.3g} between opposite ends of column {axis}: "

@@ -114,9 +114,9 @@ def invariant(points: str, targets: str, **options: Any) -> None:
     """
     solvers = InvariantSolver.family()
     solver = options["solver"].replace("-", "_")
-    if options["alpha"] is not None and not solvers[solver].penalised:
-        penalised = " or ".join(name.replace("_", "-") for name, found in solvers.items() if found.penalised)
-        raise click.UsageError(f"--alpha is for --solver {penalised}")
+    if options["alpha"] is not None and not solvers[solver].has_penalty:
+        penalized = " or ".join(name.replace("_", "-") for name, found in solvers.items() if found.has_penalty)
+        raise click.UsageError(f"--alpha is for --solver {penalized}")
     width = _width(points, targets, options)
     estimator = InvariantRegressor(
         None if options["manifold"] is None else parse_manifold(options["manifold"], width),

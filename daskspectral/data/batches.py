@@ -25,8 +25,8 @@ END: Any = object()
 def read_ahead(batches: Iterable[Batch]) -> Iterator[Iterator[Batch]]:
     """Yield the batches in order, each read by a thread while the previous one is processed.
 
-    An error while reading is raised at the position of its batch. When the block ends, also by an error, the thread has
-    ended, and at most one batch was read in vain.
+    An error while reading is raised at the position of its batch. The thread ends with the block, also after an error;
+    at most one batch is then read needlessly.
 
     Examples
     --------
@@ -54,11 +54,11 @@ READ_BYTES = 1 << 22  # whole chunks are read together up to this size: stores d
 
 @dataclass(frozen=True)
 class Bad:
-    """Invalid row: its global number, the reason, and the field.
+    """Invalid row: global number, reason, and field.
 
     `error` is set for a point that a manifold rejects, which is an error for any `on_invalid`. `column` is the column
-    of the field before selection, in the row `delay` rows before the last one of a window. `share` is the share of the
-    other rows read with it that are invalid too.
+    of the field before selection, in the row `delay` rows before the last one of a window. `share` is the share of
+    invalid rows among those read together with it.
     """
 
     row: int

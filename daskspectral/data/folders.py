@@ -55,11 +55,11 @@ class Folder:
 
     @property
     def exists(self) -> bool:
-        """Return whether it exists, or at a URL contains objects."""
+        """Return whether the folder exists, or at a URL contains objects."""
         return bool(self.names()) if self.path is None else self.path.exists()
 
     def make(self) -> None:
-        """Create it on a disk if it is missing."""
+        """Create the folder on a disk if it is missing."""
         if self.path is not None:
             with room_at(self.path):
                 self.path.mkdir(exist_ok=True)
@@ -83,7 +83,7 @@ class Folder:
 
     @property
     def is_store(self) -> bool:
-        """Return whether it is a zarr store."""
+        """Return whether the folder is a zarr store."""
         return any(map(self.holds, MARKERS))
 
     def read(self, name: str) -> str:

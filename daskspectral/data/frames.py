@@ -311,7 +311,7 @@ class Table:
 
 
 def open_table(paths: Sequence[str]) -> Table:
-    """Open Parquet or CSV files, or folders of Parquet files.
+    """Return a `Table` of Parquet or CSV files, or folders of Parquet files; its columns are read later.
 
     Of Parquet only metadata are read; of CSV the rows are counted. Raises ValueError for files without rows or without
     the columns of the first, OSError for damaged files, and ImportError without pyarrow.

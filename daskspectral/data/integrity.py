@@ -77,7 +77,7 @@ class Manifest:
         return result
 
     def seen(self, rows: int) -> dict[str, list[Any]]:
-        """Return digests of the first rows of each field: of some values, and of their files.
+        """Return two digests for the first rows of each field: of some values, and of their files.
 
         The digest of the files is of names, sizes and stamps; rows outside of zarr stores have None.
         """

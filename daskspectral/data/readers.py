@@ -115,7 +115,7 @@ class Reader(ABC):
         return self
 
     def lenient(self) -> Reader:
-        """Return a reader that fills missing chunks of a zarr array."""
+        """Return a reader that reads missing chunks of a zarr array as fill values."""
         return self
 
     @property

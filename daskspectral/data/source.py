@@ -103,7 +103,7 @@ class Preparation(Registered):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Preparation:
-        """Return the inverse of `state`, also among other entries."""
+        """Return the preparation from a saved `state`, which may contain other entries."""
         return cls(state["columns"], state["mean"], state["scale"], state.get("delays", 1), state.get("weights"))
 
 
@@ -205,7 +205,7 @@ class Source:
     names: Callable[[], Sequence[str]] = field(default=tuple, repr=False)
 
     def remedy(self, share: float) -> str:
-        """Return the remedy for invalid rows, if their share of all is `share`."""
+        """Return advice for invalid rows, which are this share of all rows."""
         option = "skip" if share <= MOST_INVALID else "pairwise"
         if option in self.options:
             return f"Clean the data, or pass Rows(X, on_invalid={option!r}) (--on-invalid {option})"
@@ -248,7 +248,7 @@ class Source:
 
     @property
     def rows(self) -> str:
-        """Number of rows, as text for messages."""
+        """Number of rows or pairs of rows, as text for messages."""
         return f"{self.n} rows" if self.lagged is None else f"{self.n} pairs of rows {self.lagged.lag} apart"
 
     @property
@@ -556,12 +556,12 @@ def in_rows(operator: Operator, rows: Rows) -> Operator:
     if not of_trajectories(operator):
         return operator
     found = operator.in_rows(lag_in_rows(operator.first_lag, rows.data))
-    if found.briefer is None:
+    if found.without_optional_lags is None:
         return found
     lengths = np.array([reader.shape[0] for reader in _trajectories(rows.data)])
     pairs, longest = np.maximum(lengths - found.first_lag, 0), max(found.shifts.values())
     lost = pairs[lengths <= longest].sum() > MOST_LOST * pairs.sum()
-    return found.briefer if lost else found
+    return found.without_optional_lags if lost else found
 
 
 def _check_clock(clock: Clock, pairs: Sequence[Pairs], longest: int, several: bool) -> None:
@@ -573,7 +573,7 @@ def _check_clock(clock: Clock, pairs: Sequence[Pairs], longest: int, several: bo
 
 
 def check_even(source: Source, why: str) -> None:
-    """Raise ValueError if the rows of X have times that are not one step apart.
+    """Raise ValueError if the times of the rows of X are not one step apart.
 
     The message starts with the reason `why`.
     """

@@ -16,7 +16,7 @@ from daskspectral.devices import ACCELERATOR_ROWS, Device, device_of
 from daskspectral.embedding.problems import Degrees
 from daskspectral.engine.tasks import Tally
 from daskspectral.kernels import Kernel
-from daskspectral.passes.apply import Guessed, RowFunction
+from daskspectral.passes.apply import Extrapolated, RowFunction
 from daskspectral.passes.support import beyond_reach, nearest_points
 from daskspectral.registry import Registered
 
@@ -79,7 +79,7 @@ class Extension(Registered, RowFunction):
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_there"}
 
-    def block(self, x: Array, out: Array) -> Guessed:
+    def block(self, x: Array, out: Array) -> Extrapolated:
         m, u, covered = self._sums(x)
         lengths = self._lengths(u)
         reached = covered & (m >= REACHED) & (lengths > 0).all(axis=1)
@@ -143,7 +143,7 @@ class Coordinates(RowFunction):
     def rows(self) -> int:
         return max(16, BLOCK // len(self.points))
 
-    def block(self, x: Array, out: Array) -> Guessed | None:
+    def block(self, x: Array, out: Array) -> Extrapolated | None:
         out[:] = self.function(x)
         far = beyond_reach(self.kernel, self.points, x) | np.isnan(out).any(axis=1)
         if far.any() and self.extrapolate == "nearest":

@@ -210,9 +210,9 @@ class Run:
                         if checkpoint is None:
                             raise
                         since = time.monotonic()
-                        _patiently(checkpoint.write, since)  # at once: there may be no time to end the epoch
+                        _despite_signals(checkpoint.write, since)  # at once: there may be no time to end the epoch
                         logger.warning("stopping after the current epoch; a second signal stops at once")
-                        stop, value = signalled, _patiently(partial(scheduler.result, pending[0]), since)
+                        stop, value = signalled, _despite_signals(partial(scheduler.result, pending[0]), since)
                     pending.popleft()
                     held = sent + sizeof(value)
                     for i in epoch:  # of those that were not reported, or not yet
@@ -273,8 +273,8 @@ class Run:
         return keys
 
 
-def _patiently(function: Callable[[], Any], since: float) -> Any:
-    """Return the function's result after a signal; a second signal within 2 s counts as a repetition of the first."""
+def _despite_signals(function: Callable[[], Any], since: float) -> Any:
+    """Call a function after a signal at time `since`; call it again after repeated signals within 2 s."""
     while True:
         try:
             return function()

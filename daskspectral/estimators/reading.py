@@ -55,8 +55,8 @@ def _by_columns(value: Any, what: str, names: ColumnNames) -> Any:
     return named_reader(reader, what, Wanted(names))
 
 
-def _is_along(value: Any, width: int) -> bool:
-    """Return whether an array without names has an entry for each column of X."""
+def _has_columns_last(value: Any, width: int) -> bool:
+    """Return whether an unnamed array of two or more dimensions has the columns of X along its last one."""
     shape = tuple(getattr(value, "shape", ()))
     return _names_of(value) is None and len(shape) > 1 and shape[-1] == width
 
@@ -324,7 +324,9 @@ class Reading:
             return
         given = {"gradients": self.values.get("gradients"), **(self.values.get("fields") or {})}
         found = {what: _by_columns(value, what, names) for what, value in given.items() if value is not None}
-        along = [what for what, value in found.items() if not self.learns and _is_along(value, len(names.labels))]
+        along = [
+            what for what, value in found.items() if not self.learns and _has_columns_last(value, len(names.labels))
+        ]
         if along:
             own = _own_names(self.rows.data)
             if own is not None and own.labels != names.labels:

@@ -10,7 +10,7 @@ compared, hashed, saved, and contracted by a basis, often without an array of sh
 
     inner(a, b, weight=None)    the product of an expression of f and one of g, times a field (n,)
     grad(f)                     the gradient, to be paired with another gradient
-    partial(f, 0, 2)            a partial derivative, by one order for each coordinate
+    partial(f, 0, 2)            a partial derivative, with one order for each coordinate
     along(f, x.u)               u · ∇f, for directions u (n, d)
     along_each(f, x.u)          u_m · ∇f for each of m directions (n, m, d), to be paired with along_each(g, ...)
     second(f, x.a)              Σ_ij a_ij ∂_i ∂_j f, for matrices a (n, d, d); without a field, the Laplacian of f

@@ -121,7 +121,7 @@ class Atom(Registered):
 
     @property
     def vector(self) -> bool:
-        """True if it is a vector, which is paired with another by a sum over coordinates."""
+        """True for a vector; `inner` pairs two vectors by a sum over coordinates."""
         return self.kind in VECTORS
 
     @property
@@ -138,7 +138,7 @@ class Atom(Registered):
 
     @property
     def annihilates_constants(self) -> bool:
-        """Whether it is 0 for the constant function: a derivative, or a difference of values."""
+        """True if it is 0 for constant functions: a derivative, or a difference of values."""
         return not any(collected((t.factor, t.weight) for t in self.summands if not t.atom.order).values())
 
     @property

@@ -1,4 +1,4 @@
-"""Functions that forms are written with, tracing of forms, and the forms of every spectral problem."""
+"""Functions for writing forms, tracing of forms, and standard forms such as the Gram and Dirichlet forms."""
 
 from __future__ import annotations
 
@@ -339,7 +339,7 @@ def inner(f: LinearExpression, g: LinearExpression | Field | float, weight: Fiel
     if not isinstance(g, LinearExpression):
         return _pairings(f, g, weight)
     if f.side == g.side:
-        raise ValueError("a bilinear form pairs f with g; both arguments of inner() are of the same function")
+        raise ValueError("inner() must pair an expression of f with one of g, got two of the same function")
     if f.side == "g":
         f, g = g, f
     terms = []
@@ -490,7 +490,7 @@ gram = gram_at("x")
 
 @form
 def dirichlet(f: Any, g: Any, x: Any) -> Any:
-    """<grad f, grad g> in L2(rho), equation (3) of the Galerkin paper."""
+    """Return <grad f, grad g> in L2(rho), equation (3) of the Galerkin paper."""
     return inner(grad(f), grad(g))
 
 

@@ -47,7 +47,7 @@ def average_over(generators: Sequence[Array]) -> PermutationAverage | None:
 
 
 def _joined(count: int, sets: Iterable[Iterable[int]]) -> list[tuple[int, ...]]:
-    """Return the finest partition of 0, 1, ..., count - 1 of which each set lies in one part."""
+    """Return the finest partition of 0, 1, ..., count - 1 with each of the sets in one part."""
     label = [*range(count)]
     for joined in sets:
         found = {label[i] for i in joined}

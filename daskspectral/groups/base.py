@@ -53,7 +53,7 @@ class Group(Registered, ABC):
 
     @property
     def order(self) -> int | None:
-        """Number of elements, or None if the group is infinite or no closed form is known."""
+        """Number of elements; None if the group is infinite or its order is unknown."""
         return None
 
     @final

@@ -65,9 +65,9 @@ class Invariants:
         return self.functions(level).size
 
     def cost(self, level: int) -> float:
-        """Return the cost of the functions of a level; 10^8 is some seconds.
+        """Return the estimated cost to compute the functions of a level; 1e8 means a few seconds.
 
-        It is the cube of the size of the eigenspace, less for orbits of waves, and 0 for averages.
+        It is the cube of the size of the eigenspace, lower for orbits of waves, and 0 for averages over the group.
         """
         if self.factors:
             return max(factor.cost(i) for term in self._terms(level) for factor, i in term)

@@ -54,11 +54,13 @@ class Representation(Named, ABC):
         """
         isometries = zip(group.generators, self.matrices(group), strict=True)
         algebra = zip(group.algebra, self.derived(group), strict=True)
-        return [g.beside(Isometry(rho)) for g, rho in isometries], [x.beside(KillingField(rho)) for x, rho in algebra]
+        return [g.direct_sum(Isometry(rho)) for g, rho in isometries], [
+            x.direct_sum(KillingField(rho)) for x, rho in algebra
+        ]
 
     @final
     def components(self, group: Group) -> int:
-        """Return the number k of components of values."""
+        """Return the number k of components of an equivariant function."""
         return int(self.matrices(group).shape[1])
 
     @classmethod

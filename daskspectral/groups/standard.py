@@ -316,10 +316,10 @@ def DirectProduct(first: Group, second: Group) -> Generated:
         check_type(name, group, Group, "one of daskspectral.groups, such as Permutations(3)")
     ones = [Isometry(np.eye(group.dimension)) for group in (first, second)]
     zeros = [KillingField(np.zeros(2 * (group.dimension,))) for group in (first, second)]
-    parts: list[Isometry | KillingField] = [g.beside(ones[1]) for g in first.generators]
-    parts += [ones[0].beside(g) for g in second.generators]
-    parts += [x.beside(zeros[1]) for x in first.algebra] + [zeros[0].beside(x) for x in second.algebra]
-    return Generated(parts or [ones[0].beside(ones[1])], f"DirectProduct({first!r}, {second!r})")
+    parts: list[Isometry | KillingField] = [g.direct_sum(ones[1]) for g in first.generators]
+    parts += [ones[0].direct_sum(g) for g in second.generators]
+    parts += [x.direct_sum(zeros[1]) for x in first.algebra] + [zeros[0].direct_sum(x) for x in second.algebra]
+    return Generated(parts or [ones[0].direct_sum(ones[1])], f"DirectProduct({first!r}, {second!r})")
 
 
 @final
@@ -363,7 +363,9 @@ class SpecialOrthogonal(Group):
 
     @property
     def algebra(self) -> tuple[KillingField, ...]:
-        return tuple(KillingField(np.kron(np.eye(self.copies), _turn(self.d, axis))) for axis in range(1, self.d))
+        return tuple(
+            KillingField(np.kron(np.eye(self.copies), _rotation_generator(self.d, axis))) for axis in range(1, self.d)
+        )
 
 
 def FullOrthogonal(d: int, copies: int = 1) -> Generated:
@@ -430,7 +432,7 @@ def PhaseRotations(charges: Sequence[int]) -> Generated:
             "denominator."
         )
     name = f"PhaseRotations({[int(q) for q in given]})"
-    return Generated([KillingField(np.kron(np.diag(given), _turn(2, 1)))], name)
+    return Generated([KillingField(np.kron(np.diag(given), _rotation_generator(2, 1)))], name)
 
 
 def LieGroup(algebra: Sequence[ArrayLike | KillingField], generators: Sequence[ArrayLike | Isometry] = ()) -> Generated:
@@ -480,7 +482,7 @@ def LieGroup(algebra: Sequence[ArrayLike | KillingField], generators: Sequence[A
             raise ValueError(f"element {number} of the algebra: {fault}")
     also = f" and {len(isometries)} isometries" if isometries else ""
     name = f"LieGroup({len(fields)} fields{also} of {fields[0].size} coordinates)"
-    return Generated([*map(_whole, fields), *isometries], name)
+    return Generated([*map(_with_integer_turns, fields), *isometries], name)
 
 
 def ContinuousTranslations(vectors: ArrayLike) -> Generated:
@@ -527,14 +529,14 @@ def _shift(d: int) -> Array:
     return np.roll(np.eye(d), 1, axis=0)
 
 
-def _turn(d: int, axis: int) -> Array:
-    """Return the velocity (d, d) of the rotation of the first axis into another."""
+def _rotation_generator(d: int, axis: int) -> Array:
+    """Return the generator (d, d) of the rotations in the plane of the first axis and another."""
     x = np.zeros((d, d))
     x[axis, 0], x[0, axis] = 1.0, -1.0
     return x
 
 
-def _whole(field: KillingField) -> KillingField:
+def _with_integer_turns(field: KillingField) -> KillingField:
     """Return the field with eigenvalues rounded to i times integers, unless they are exact to rounding."""
     values, vectors = np.linalg.eigh(1j * field.matrix)
     if np.abs(values - np.rint(values)).max() < 1e-12:

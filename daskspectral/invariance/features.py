@@ -33,9 +33,9 @@ class InvariantFeatures(Transformer):
     group : Group, optional
         Group with generators, such as Permutations(3), or with a Lie algebra; None: no invariance.
     n_eigenfunctions : int, optional
-        D: as many whole levels as have at most D eigenfunctions, invariant or not. By default 1000, or as many as
-        have 50 invariant functions if these are more, with at most half as many invariant functions as rows, but at
-        least the first that are not constant.
+        Largest number D of eigenfunctions, invariant or not; whole levels are used. By default 1000, or the number with
+        50 invariant functions if that is larger; at most half as many invariant functions as rows, but at least the
+        first that are not constant.
     smoothness : float, default=0.0
         Order s >= 0: each function is divided by D_λ^(s / dimension), D_λ the number of eigenfunctions with an
         eigenvalue up to λ. A penalty on squared coefficients, as in LogisticRegression or Ridge, is then the norm

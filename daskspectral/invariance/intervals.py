@@ -37,7 +37,7 @@ def ranges_of(source: Source, group: Group | None) -> Interval:
         ends = symmetric_ranges(ends, group)
     constant = ends[0] == ends[1]
     if constant.all():
-        raise ValueError(f"all {len(constant)} columns of X are constant, and so is every function of them")
+        raise ValueError(f"X must have a column that varies, but all {len(constant)} columns are constant")
     if constant.any():
         logger.info("%d of %d columns are constant; no function depends on them", constant.sum(), len(constant))
     margin = np.where(constant, np.maximum(np.abs(ends[0]), 1.0) / 2, 0.0)
@@ -52,15 +52,17 @@ def symmetric_ranges(ends: Array, group: Group) -> Array:
     not signed permutations of the columns, and those whose shifts add up.
     """
     if group.dimension != ends.shape[1]:
-        raise ValueError(f"X has {ends.shape[1]} columns, and {group!r} acts on {group.dimension} coordinates")
+        raise ValueError(f"X must have the {group.dimension} coordinates of {group!r} as columns, got {ends.shape[1]}")
     if any(not field.trivial for field in group.algebra):
-        raise ValueError(f"without a manifold the columns are intervals, and {group!r} has flows: name a manifold")
+        raise ValueError(
+            f"without a manifold the columns are intervals, which flows of {group!r} do not preserve. Pass a manifold"
+        )
     for number, g in enumerate(group.generators):
         entries = np.abs(g.matrix)
         if orthogonal_fault(g) is not None or np.abs(entries - np.rint(entries)).max() > 1e-11:
             raise ValueError(
-                f"without a manifold the columns are intervals, and generator {number} of {group!r} is no permutation "
-                "of columns, with or without signs: name a manifold on which it acts"
+                f"without a manifold the columns are intervals, and generator {number} of {group!r} does not "
+                "permute them, with or without signs. Pass a manifold on which it acts"
             )
     found = ends
     for _ in range(STEPS):
@@ -70,8 +72,8 @@ def symmetric_ranges(ends: Array, group: Group) -> Array:
             return np.asarray(found)
         found = wider
     raise ValueError(
-        f"without a manifold the columns are intervals, and {group!r} moves points out of every interval: its "
-        "shifts add up. Name a manifold on which it acts, such as PeriodicBox"
+        f"without a manifold the columns are intervals, but {group!r} maps no finite intervals to themselves, because "
+        "its shifts add up. Pass a manifold on which it acts, such as PeriodicBox"
     )
 
 
@@ -84,9 +86,9 @@ def advise_appended(source: Source, start: int, manifold: Manifold) -> None:
     over = np.maximum(lower - extent.lower, extent.upper - upper) / (upper - lower)
     if over.max() > FAR:
         warn_user(
-            f"rows from {start} on go beyond the end of an interval, by {over.max():.2g} of its width "
-            f"in {source.column_name(int(over.argmax()))}, and count as rows at its end. Fit all rows anew, on ranges "
-            "that hold them",
+            f"rows from {start} on exceed the interval of {source.column_name(int(over.argmax()))}, by "
+            f"{over.max():.2g} of its width, and count as rows at its end. Fit all rows again, on intervals "
+            "that contain them",
             ReliabilityWarning,
         )
 
@@ -99,14 +101,14 @@ def advise_products(basis: InvariantBasis) -> None:
     degrees = np.concatenate([space.degrees for space in kept if isinstance(space, LegendreSpace)])
     if not degrees.any():
         raise ValueError(
-            f"the rows are too few for the {columns} columns of X: only the constant function is left. Pass more rows, "
-            "fewer columns, n_eigenfunctions, or use HermiteRegressor, whose functions are not counted by columns"
+            f"X has too few rows for its {columns} columns: only the constant function remains. Pass more rows, fewer "
+            "columns or n_eigenfunctions, or use HermiteRegressor, which has no polynomials of columns"
         )
     if columns > 1 and (np.count_nonzero(degrees, axis=1) < 2).all():
         warn_user(
-            f"of the {columns} columns of X a sum of functions of one column each is fitted, polynomials of degree "
-            f"{degrees.max()}: with products of two there would be more functions than half the rows, or than can be "
-            "measured. Pass fewer columns, or use HermiteRegressor, whose functions are not counted by columns",
+            f"the model of the {columns} columns of X is additive, a sum of polynomials of one column each, of degree "
+            f"{degrees.max()}: with products of columns it would have more functions than half the rows, or than can "
+            "be summed. Pass fewer columns, or use HermiteRegressor, which has no polynomials of columns",
             FitWarning,
         )
 
@@ -117,10 +119,10 @@ def _range(axis: int, extent: Extent, source: Source) -> tuple[float, float]:
     if cut != (lower, upper):
         low, high = extent.quantiles(axis)
         warn_user(
-            f"{source.column_name(axis)} goes from {lower:.4g} to {upper:.4g}, and all but two in a thousand of its "
-            f"rows lie in a {(upper - lower) / (high - low):.3g} times smaller interval: its interval ends at "
-            f"{cut[0]:.4g} and {cut[1]:.4g}, and rows beyond count as rows at its ends. Transform the column (a "
-            "logarithm, ranks), or pass manifold=Interval(...) with chosen ends",
+            f"{source.column_name(axis)} ranges from {lower:.4g} to {upper:.4g}, but 99.8 % of its rows are in an "
+            f"interval {(upper - lower) / (high - low):.3g} times narrower. Its interval is cut to [{cut[0]:.4g}, "
+            f"{cut[1]:.4g}], and rows beyond count as rows at its ends: transform the column (a logarithm, ranks), or "
+            "pass manifold=Interval(lower, upper)",
             ReliabilityWarning,
         )
     return cut

@@ -17,9 +17,9 @@ from daskspectral.solve.ridge import (
     best_on_folds,
     generalized,
     held_out,
-    judges,
     solve_diagonal,
     summed,
+    validation_folds,
     without,
 )
 
@@ -31,10 +31,10 @@ SMALL = 100  # functions up to which all penalties are tried: for more, only tho
 class InvariantProblem:
     """Regression problem of the means over the rows, with functions ordered by level.
 
-    Minimizes squared errors plus `alpha` times the Sobolev norm with the weights D_lambda^exponent. `most` is D, None
-    if the solver chooses, like the penalty. `observed` are values, gradients or both, with forms (r, r).
-    `cumulative` (r,) is D_lambda of each function; `rows` the effective number of rows. `shares` (K,) are the folds'
-    shares of the weight, None without folds.
+    Minimizes squared errors plus `alpha` times the Sobolev norm with the weights D_lambda^exponent. `most` is D, the
+    largest number of eigenfunctions. The solver selects `most` and `alpha` unless they are given. `observed` are
+    values, gradients or both, with forms (r, r). `cumulative` (r,) is D_lambda of each function; `rows` the effective
+    number of rows. `shares` (K,) are the folds' shares of the weight, None without folds.
     """
 
     observed: tuple[Observed, ...]
@@ -52,7 +52,7 @@ class InvariantProblem:
         return np.asarray(np.where(self.cumulative > 1, weights, 0.0))
 
     def leading(self, size: int) -> tuple[list[Observed], Array]:
-        """Return the observations of the first functions, and their weights in the norm."""
+        """Return the observations of the first functions, and their weights in the Sobolev norm."""
         return [kind.leading(size) for kind in self.observed], self.penalty[:size]
 
     @property
@@ -79,9 +79,9 @@ class InvariantSolution:
 
 
 class InvariantSolver(Named, ABC):
-    """Solver of an `InvariantProblem`."""
+    """Base class of solvers of an `InvariantProblem`, a regression of y on invariant functions."""
 
-    penalised: ClassVar[bool] = False
+    has_penalty: ClassVar[bool] = False
     """Whether it has the penalty alpha and accepts gradients."""
 
     @abstractmethod
@@ -108,19 +108,19 @@ class LeastSquares(InvariantSolver):
     """
 
     name: ClassVar[str] = "least_squares"
-    penalised: ClassVar[bool] = True
+    has_penalty: ClassVar[bool] = True
 
     def solve(self, problem: InvariantProblem) -> InvariantSolution:
         count = sum(kind.count for kind in problem.observed)
         ends = problem.ends
         if (most := problem.most) is not None:
             ends = [end for end in ends if problem.cumulative[end - 1] <= most][-1:] or ends[:1]
-        ends = [ends[i] for i in _spread(len(ends))]
+        ends = [ends[i] for i in _candidate_sizes(len(ends))]
         ends = [end for end in ends if end <= count] or ends[:1]  # more functions than observations are not determined
         found: list[tuple[int, float, float]] = []
         for end in ends:
             start = min(found, key=lambda one: one[2])[1] if found and end > SMALL else None
-            found.append((end, *self._tried(problem, end, start)))
+            found.append((end, *self._best_penalty(problem, end, start)))
         size, alpha, _ = min(found, key=lambda one: one[2])
         part, penalty = problem.leading(size)
         return InvariantSolution(
@@ -131,11 +131,11 @@ class LeastSquares(InvariantSolver):
             np.array([(float(problem.cumulative[end - 1]), alpha, score) for end, alpha, score in found]),
         )
 
-    def _tried(self, problem: InvariantProblem, size: int, start: float | None) -> tuple[float, float]:
-        """Return the best penalty of the first functions, or the fixed one, and its (estimated) error."""
+    def _best_penalty(self, problem: InvariantProblem, size: int, start: float | None) -> tuple[float, float]:
+        """Return the best penalty for the first `size` functions, or the fixed one, and its validation error."""
         part, penalty = problem.leading(size)
         alpha, shares = problem.alpha, problem.shares
-        if shares is not None and judges(shares):
+        if shares is not None and validation_folds(shares):
             alpha = best_on_folds(part, shares, penalty, start) if alpha is None else alpha
             return alpha, held_out(part, shares, penalty, alpha)
         alpha = best_generalized(part, penalty) if alpha is None else alpha
@@ -153,7 +153,8 @@ class LeastSquares(InvariantSolver):
 class Projection(InvariantSolver):
     """Means of y u over the levels with D_lambda <= D (Algorithm 1, Soleymani and others 2025).
 
-    Constant functions have the mean of y, and the others the means of (y - mean of y) u: an offset of y is one of f.
+    The coefficient of the constant is the mean of y, those of the others are means of (y - mean of y) u, so that an
+    offset of y is added to f.
     """
 
     name: ClassVar[str] = "projection"
@@ -180,6 +181,6 @@ class Projection(InvariantSolver):
         return max(1, int(rows ** (1 / (1 + exponent)) + 1e-9))
 
 
-def _spread(count: int) -> Sequence[int]:
-    """Return at most about 40 numbers below `count`, dense at the start, with the last one."""
+def _candidate_sizes(count: int) -> Sequence[int]:
+    """Return about 40 numbers below `count` at most, dense at the start, including the last one."""
     return sorted({min(count - 1, k) for k in range(16)} | set(np.geomspace(1, count, 30).astype(int) - 1))

@@ -25,26 +25,26 @@ from daskspectral.passes.parameters import sobolev_order
 from daskspectral.validation import NOT_NEGATIVE, check_integer, check_number
 
 Array = NDArray[np.floating[Any]]
-TOLERANCE = 1e-5  # how far points may lie off the manifold
-MOST = 1000  # invariant functions
-START = 50  # of them, or
-HARMONICS = 1000  # eigenfunctions, whichever are more
-TERMS = 20_000  # of sums, eigenfunctions among them, which all rows are measured with
-WORK = 2e8  # of these times rows, where there are more than HARMONICS of them
-PILOT = 3000  # rows, of which distinct ones are counted
-FURTHER = 100  # invariant functions that are measured beyond the first levels
-MOST_HARMONICS = 1500  # eigenfunctions of an output, by default
+TOLERANCE = 1e-5  # largest distance of points from the manifold
+MOST = 1000  # maximum number of invariant functions
+START = 50  # the first levels have this number of invariant functions, or
+HARMONICS = 1000  # this number of eigenfunctions, whichever are more
+TERMS = 20_000  # maximum number of terms (such as eigenfunctions) that are summed over all rows
+WORK = 2e8  # maximum of terms times rows, if there are more than HARMONICS terms
+PILOT = 3000  # number of rows among which distinct ones are counted
+FURTHER = 100  # maximum number of invariant functions beyond the first levels
+MOST_HARMONICS = 1500  # maximum number of eigenfunctions with an output, by default
 
 
 @dataclass(frozen=True)
 class Levels:
-    """Levels of a manifold with their functions invariant under a group, for this number of `rows`."""
+    """Levels of a manifold, and their functions invariant under a group, for a given number of `rows`."""
 
     manifold: Manifold
     group: Group | None
     rows: int
     numbers: int = 1
-    """Numbers that each row determines of a function."""
+    """Number of values of a function that each row determines."""
     tolerance: float = TOLERANCE
     counted: float | None = None
     """Number of distinct rows of positive weight; None for all."""
@@ -79,18 +79,18 @@ class Levels:
 
     @property
     def most(self) -> int:
-        """Half as many invariant functions as numbers in the rows, and at most 1000."""
+        """Largest number of invariant functions: half the number of values in the rows, at most 1000."""
         rows = self.rows if self.counted is None else self.counted
         return max(1, min(int(rows * self.numbers + 1e-9) // 2, MOST))
 
     @property
     def terms(self) -> int:
-        """How many terms of sums so many rows can be measured with: eigenfunctions, unless an average costs less."""
+        """Number of terms that can be summed over the rows: eigenfunctions, or terms of a cheaper average."""
         return min(TERMS, max(HARMONICS, int(WORK / self.rows)))
 
     @property
     def first(self) -> InvariantBasis:
-        """The first levels, of 1000 functions or 50 invariant ones, whichever are more; more than the constant."""
+        """First levels: 1000 functions or 50 invariant ones, whichever are more; not only the constant."""
         basis = self.within(self.most, HARMONICS)
         if basis.size < min(START, self.most):
             basis = self.within(min(START, self.most))
@@ -123,7 +123,7 @@ class InvariantSpace:
 
     @property
     def equivariance(self) -> tuple[Representation, Group] | None:
-        """How values change with the group. Raises ValueError for an output that does not exist, or without a group."""
+        """Representation and group of `output`; raises ValueError for an unknown output, or without a group."""
         if self.output is None:
             return None
         if self.group is None:
@@ -151,9 +151,9 @@ class InvariantSpace:
             representation.pairs(group)
 
     def check_targets(self, operator: Regression) -> None:
-        """Raise ValueError if y has not the output's components, or gradients are not supported."""
+        """Raise ValueError if y does not have the output's components, or gradients are not supported."""
         solver = InvariantSolver.named(self.solver)
-        if operator.gradients and not solver.penalised:
+        if operator.gradients and not solver.has_penalty:
             raise ValueError(
                 f"the solver {solver.name!r} does not support gradients; use "
                 'solver="least_squares", or leave out the gradients'
@@ -161,7 +161,7 @@ class InvariantSpace:
         if self.equivariance is None:
             return
         if operator.gradients:
-            raise ValueError(f"gradients are for invariant functions: leave them out with output={self.output!r}")
+            raise ValueError(f"gradients require invariant functions, got output={self.output!r}: omit one of them")
         representation, group = self.equivariance
         k = representation.components(group)
         if (operator.targets or 1) != k:
@@ -173,7 +173,7 @@ class InvariantSpace:
             )
 
     def decided(self, levels: Levels, source: Source) -> InvariantBasis | EquivariantBasis:
-        """Return the functions of a regression: the requested number, or the solver's or data's choice."""
+        """Return the functions of a regression: the requested number, or that chosen by the solver or the data."""
         if self.equivariance is not None:
             return self._equivariant(levels, *self.equivariance)
         most = self.most
@@ -190,7 +190,7 @@ class InvariantSpace:
     def _equivariant(self, levels: Levels, representation: Representation, group: Group) -> EquivariantBasis:
         """Return the equivariant functions of the levels, by default as many as the rows determine.
 
-        Raises ValueError if the requested levels have no function, or more than there are numbers in y.
+        Raises ValueError if the requested levels have no function, or more than there are values in y.
         """
         most = self.most
         harmonic = HarmonicBasis(levels.manifold, most or MOST_HARMONICS, tolerance=levels.tolerance)
@@ -201,22 +201,21 @@ class InvariantSpace:
             basis = basis.leading(max(1, int(np.count_nonzero(enough))))
         if not basis.size:
             raise ValueError(
-                f"no function of the first {basis.multiplicities.sum()} eigenfunctions of {levels.manifold!r} changes "
-                f"with {group!r} by output={self.output!r}, except 0: raise n_eigenfunctions, or change output"
+                f"the first {basis.multiplicities.sum()} eigenfunctions of {levels.manifold!r} have no equivariant "
+                f"combination for {group!r} and output={self.output!r}: raise n_eigenfunctions, or change output"
             )
         _check_size(basis, most, numbers)
         return basis
 
     def advise(self, basis: InvariantBasis, levels: Levels, *, asked: bool) -> None:
-        """Warn if rows are few for the first functions (if not `asked` for), or none is of two columns.
+        """Warn if rows are few for the default functions, or no function depends on two columns.
 
-        Raises ValueError if only the constant is left.
+        `asked` is true if their number was requested. Raises ValueError if only the constant remains.
         """
         if not asked and basis.size > 1 and basis.size > levels.most:
             warn_user(
-                f"X has {levels.rows} rows, few for the {basis.size} functions of the first levels, which are no "
-                "fewer: the penalty decides what the rows do not, and validation values are not reliable. Pass more "
-                "rows, or fewer columns",
+                f"X has {levels.rows} rows, few for the {basis.size} functions of the first levels, so that the fit "
+                "depends on the penalty and validation values are not reliable. Pass more rows, or fewer columns",
                 FitWarning,
             )
         elif self.manifold is None:
@@ -225,7 +224,7 @@ class InvariantSpace:
     def check_columns(self, source: Source) -> None:
         """Raise ValueError if the columns do not match manifold and group, or rows are too few."""
         d = source.n_features_in
-        if self.most is not None and not InvariantSolver.named(self.solver).penalised and self.most > source.n:
+        if self.most is not None and not InvariantSolver.named(self.solver).has_penalty and self.most > source.n:
             raise ValueError(f"n_eigenfunctions={self.most} is more than the {source.n} rows of X; lower it")
         if self.manifold is None:
             unit = Interval([-1.0] * d, [1.0] * d)
@@ -234,7 +233,7 @@ class InvariantSpace:
                 symmetric_ranges(unit.ends, self.group)
         elif d != self.manifold.ambient:
             raise ValueError(
-                f"X has {d} columns, and points of {self.manifold!r} have {self.manifold.ambient} coordinates"
+                f"X must have {self.manifold.ambient} columns, the coordinates of {self.manifold!r}, got {d}"
             )
 
     def check_first(self, source: Source) -> None:
@@ -249,7 +248,7 @@ class InvariantSpace:
     def levels(self, source: Source, kinds: tuple[bool, bool] = (True, False)) -> Levels:
         """Return the levels for the rows of a source; without a manifold this is one pass.
 
-        `kinds` are flags: values are present, gradients count.
+        `kinds` are flags for values and gradients.
         """
         manifold = ranges_of(source, self.group) if self.manifold is None else self.manifold
         numbers = kinds[0] + kinds[1] * manifold.dimension
@@ -257,7 +256,7 @@ class InvariantSpace:
         return Levels(manifold, self.group, source.n, numbers, tolerance)
 
     def made(self, basis: InvariantBasis | EquivariantBasis) -> bool:
-        """Return whether functions are of this manifold, group and representation."""
+        """Return whether a basis has this manifold, group and representation."""
         if not (basis.manifold == self.manifold or (self.manifold is None and isinstance(basis.manifold, Interval))):
             return False
         asked, group = (None, self.group) if self.equivariance is None else self.equivariance
@@ -274,10 +273,11 @@ class InvariantSpace:
 
 
 def decide_levels(levels: Levels, source: Source) -> tuple[InvariantBasis, Levels]:
-    """Return the functions that least squares measures for all rows, among which the folds choose.
+    """Return the functions that are summed over all rows; cross-validation selects the first of them.
 
-    These are the `first` levels, and of a group further ones with up to 100 invariant functions, if sums over the rows
-    are cheap. Also return the levels for the effective number of rows (distinct and of positive weight, of up to 3000).
+    These are the `first` levels, and, with a group, further ones with up to 100 invariant functions, if sums over the
+    rows are cheap. Also return the levels for the effective number of rows (distinct and of positive weight, of up to
+    3000).
     """
     fields = draw_fields(source, PILOT, np.random.default_rng(0))[1]
     weight = fields.get("weight", np.ones(len(fields["x"])))
@@ -290,11 +290,11 @@ def decide_levels(levels: Levels, source: Source) -> tuple[InvariantBasis, Level
 
 
 def _check_size(basis: InvariantBasis | EquivariantBasis, most: int | None, numbers: int) -> None:
-    """Raise ValueError if there are more functions within `most` than numbers in y and gradients."""
+    """Raise ValueError if there are more functions within `most` than values in y and gradients."""
     if basis.size > numbers:
         raise ValueError(
-            f"n_eigenfunctions={most} has {basis.size} functions that the group allows, more than the {numbers} "
-            "numbers in y; lower it"
+            f"n_eigenfunctions={most} has {basis.size} invariant or equivariant functions, more than the "
+            f"{numbers} values in y; lower it"
         )
 
 

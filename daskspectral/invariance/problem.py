@@ -51,8 +51,8 @@ def fit_invariant(
     advise_weights(moments)
     solution = solver.solve(problem)
     found = cross_validate(moments, problem.observed, lambda fold, share: solver.refit(problem, solution, fold, share))
-    _advise_unexplained(moments, solution, found, automatic=not solver.penalised and problem.most is None)
-    if not solver.penalised and isinstance(moments.basis, InvariantBasis):
+    _advise_unexplained(moments, solution, found, automatic=not solver.has_penalty and problem.most is None)
+    if not solver.has_penalty and isinstance(moments.basis, InvariantBasis):
         _advise_uniformity(moments, solution.coefficients)
     return solution, found
 
@@ -62,18 +62,18 @@ def _advise_unexplained(
 ) -> None:
     """Warn if validation rows are not explained, or far worse than those of the fit.
 
-    `automatic`: D follows from the number of rows.
+    With `automatic`, D is determined by the number of rows.
     """
     size = len(solution.coefficients)
-    advice = "let n_eigenfunctions and alpha be chosen, pass more rows or another group"
+    advice = "omit n_eigenfunctions and alpha, pass more rows, or change the group"
     if automatic:
         advice = 'use solver="least_squares", which chooses its functions, set n_eigenfunctions, or pass more rows'
-    if not _spread(moments):
+    if not _targets_vary(moments):
         return
     if size == 1 and moments.basis.holds_constant:
         what = (
-            f"the one invariant function that is fitted, of the first {solution.most} eigenfunctions, is the constant, "
-            "and predictions are the mean of y"
+            f"the constant is the only function that is fitted, of the first {solution.most} eigenfunctions, so that "
+            "predictions are the mean of y"
         )
     elif found is None:
         return
@@ -93,7 +93,7 @@ def _advise_unexplained(
     warn_user(f"{what}: {advice}", FitWarning if automatic else ReliabilityWarning)
 
 
-def _spread(moments: Moments) -> bool:
+def _targets_vary(moments: Moments) -> bool:
     """Return whether there are gradients, or the values differ by more than rounding."""
     if "value_squares" not in moments.arrays or "slope_squares" in moments.arrays:
         return True
@@ -117,10 +117,10 @@ def _advise_uniformity(moments: Moments, coefficients: Array) -> None:
         return
     basis = cast(InvariantBasis, moments.basis)
     warn_user(
-        f"the rows are not uniform on {basis.manifold!r}, as solver='projection' assumes: the means "
-        f"of {found.functions} functions of mean 0 are {found.deviation:.2g} together, by chance "
-        f"{found.chance:.2g}. Means of y u are off by {100 * off:.2g} % of f because of it, by chance "
-        f"{100 * chance:.2g} %. Use solver='least_squares', which is valid for any density",
+        f"the rows are not uniform on {basis.manifold!r}, as solver='projection' requires: the means of "
+        f"{found.functions} functions of mean 0 have the norm {found.deviation:.2g} (by chance {found.chance:.2g}), "
+        f"and the error of f is {100 * off:.2g} % (by chance {100 * chance:.2g} %). Use solver='least_squares', which "
+        "is valid for any density",
         FitWarning,
     )
 

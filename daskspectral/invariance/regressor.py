@@ -48,38 +48,35 @@ class InvariantRegressor(Regressor):
     Parameters
     ----------
     manifold : Manifold, optional
-        Manifold on which the points lie; by default a product of intervals. An example is Sphere(3). The default is for
-        any columns of numbers: the product of intervals over their ranges in the fit, all of one length; far outliers
-        are cut off, with a warning. New rows beyond an interval have the values at its end, and are counted in a
-        warning. Polynomials in more than some 8 columns have a low degree or no products, with a warning.
+        Manifold on which the points lie, such as Sphere(3). The default is for any columns of numbers: the product of
+        intervals over their ranges in the fit, scaled to equal lengths and cut off before far outliers, with a warning.
+        New rows beyond an interval have the values at its end, and are counted in a warning. With more than about 8
+        columns, polynomials have a low degree or no products, with a warning.
     group : Group, optional
-        Group of transformations; by default none. It has generators, such as Permutations(3), or a Lie algebra, such
-        as SpecialOrthogonal(3).
+        Group of isometries, such as Permutations(3) or SpecialOrthogonal(3); by default none.
     smoothness : float, optional
-        Order of the Sobolev norm; by default 2, or half the dimension plus 1. It is s > half the manifold's
-        dimension: the norm has the weights D_λ^alpha, alpha = 2 s / dimension, with D_λ the number of eigenfunctions
-        with an eigenvalue up to λ. The default is dimension / 2 + 1 if 2 is not above half the dimension.
+        Order s of the Sobolev norm, more than half the dimension of the manifold; by default 2, or dimension / 2 + 1 if
+        2 is too small. The norm has the weights D_λ^alpha, alpha = 2 s / dimension, with D_λ the number of
+        eigenfunctions with an eigenvalue up to λ.
     n_eigenfunctions : int, optional
-        Largest number of eigenfunctions of the manifold; chosen by default. As many whole levels are used as have at
-        most D eigenfunctions, invariant or not. By default "least_squares" chooses
-        on the folds, as the penalty, among levels of up to 1000 eigenfunctions, or of up to 100 invariant ones if these
-        are more and sums over the rows are cheap; with at most half as many invariant functions as rows, or as numbers
-        with gradients (a value and the manifold's dimension a row), and the first that are not constant in any case;
+        Largest number D of eigenfunctions of the manifold, invariant or not; whole levels are used. By default
+        "least_squares" selects D by cross-validation, like the penalty: levels have up to 1000 eigenfunctions, or up to
+        100 invariant ones if these are more and sums over the rows are cheap, at most half as many invariant functions
+        as rows (with gradients, as values and gradient components), but at least the first that are not constant.
         "projection" uses n^(1 / (1 + alpha)).
     solver : {"least_squares", "projection"}
-        Ridge least squares with the Sobolev norm as its penalty, or the projection for uniform points. The latter are
-        means of y u (Algorithm 1, with y about its mean).
-        If the data determine f, the relative error of least squares is limited by the rounding of the sums, 1e-6
-        (squared, 1e-12).
+        Ridge least squares with the Sobolev norm as its penalty, or, for uniform points, the projection: means of y u
+        (Algorithm 1, with y about its mean). If the data determine f, rounding of the sums limits the relative error of
+        least squares to 1e-6 (squared, 1e-12).
     output : str, Representation or array (q, k, k), optional
         How the k components of y change with the group, f(g x) = ρ(g) f(x): "vector" for a dipole or a velocity, a
         representation of `daskspectral.groups`, or the orthogonal matrices ρ(g) of the group's generators in their
-        order. None: invariant. By default as many whole levels are then measured as
-        have at most 1500 eigenfunctions, and 1000 equivariant functions, half as many as numbers in y.
+        order. None: invariant. With an output, levels by default have at most 1500 eigenfunctions, and equivariant
+        functions at most 1000 and half as many as values in y.
     alpha : float, optional
-        Weight of the penalty; cross-validated by default. Constants are free of it. The default, chosen with D, has the
-        least validation error; without folds it minimizes generalized cross-validation, which depends only on the mean
-        leverage of the rows: keep the folds if rows are not uniform. If alpha is fixed, only D is chosen.
+        Weight of the penalty; constants are not penalized. By default it is selected together with D by the validation
+        error, or without folds by generalized cross-validation, which depends only on the mean leverage of the rows:
+        keep the folds if rows are not uniform. If alpha is fixed, only D is selected.
     gradient_weight : float
         Weight of a gradient against a value, 0 or more.
     folds : int, array (n,), "blocks", "random" or None
@@ -106,7 +103,7 @@ class InvariantRegressor(Regressor):
         Mean squared validation error, summed over the targets, with gradients plus gradient_weight times their error; D
         and the penalty are those of all rows, chosen on the same folds. None without folds.
     cv_score_ : float or None
-        Validation R² of values about their mean, with gradients of both together; None without folds.
+        Validation R² of the values about their mean, or of values and gradients together; None without folds.
     cv_score_error_ : float or None
         Standard error of cv_score_, from its spread over the folds; None without folds.
     uniformity_ : Uniformity or None
@@ -181,13 +178,13 @@ class InvariantRegressor(Regressor):
             Points: numpy (also memory-mapped), dask, zarr or xarray arrays, or paths or URLs of zarr arrays, as y
             and gradients.
         y : array of shape (n,) or (n, k), or None
-            Values. None: gradients are fitted alone (forces, whose potential is then known up to a constant: f has
-            the mean 0).
+            Values. None fits gradients only, such as forces; the potential f then has mean 0.
         gradients : array of shape (n, d) or (n, k, d), optional
-            Derivatives of y by the columns of X; on an embedded manifold their part along the normals is dropped.
+            Derivatives of y with respect to the columns of X; on an embedded manifold their part along the normals is
+            dropped.
         sample_weight : array of shape (n,), optional
-            Frequency weights: 2 is the row twice (exactly so without folds, which may separate equal rows, and up
-            to 3000 rows, from which the functions are chosen).
+            Frequency weights: 2 counts the row twice (exactly only without folds, which may separate equal rows, and
+            for up to 3000 rows, from which the functions are chosen).
         checkpoint, checkpoint_every, progress : optional
             As in `SpectralDecomposition.fit`.
 
@@ -245,12 +242,12 @@ class InvariantRegressor(Regressor):
         basis, operator = moments.basis, moments.operator
         if not isinstance(operator, Regression) or not isinstance(basis, (InvariantBasis, EquivariantBasis)):
             raise ValueError(
-                f"these are moments of {operator} with {basis.description}; measure them with InvariantRegressor.fit"
+                f"expected moments of InvariantRegressor.fit, got moments of {operator} with {basis.description}"
             )
         if not self._space.made(basis):
             raise ValueError(
-                f"these are moments of {basis.group!r} on {basis.manifold!r}, and this model has "
-                f"{self.group!r} on {self.manifold!r}; measure them again, or pass the model their manifold and group"
+                f"expected moments for the manifold, group and output of this model, got those of {basis.group!r} on "
+                f"{basis.manifold!r}. Compute them again, or change these parameters"
             )
         self._space.check_targets(operator)
         solution, held_out = fit_invariant(

@@ -4,7 +4,7 @@ The basis functions of a fit are k(., y_i) at p landmarks y_i; see `daskspectral
 `Gaussian(1.0) + Polynomial(2)`; a composition of kernels of one geometry (|x - y| or x.y) is as fast as one kernel.
 The `scale` of a radial kernel is a length in the units of the data, or "median", the median distance between rows.
 
-    kernel                              k(x, y), with r = |x - y|                            its name
+    kernel                              k(x, y), with r = |x - y|                            name
     Gaussian(scale)                     exp(-r² / (2 scale²))                                gaussian:1.0
     Exponential(scale)                  exp(-r / scale)                                      exponential:0.5
     Matern(nu, scale)                   Matern, nu = 1/2, 3/2, ..., of √(2 nu) r / scale     matern:2.5:1.0

@@ -147,7 +147,7 @@ class Kernel(Parameterised, ABC):
 
     @property
     def proportional(self) -> float | None:
-        """T / q if it is constant, with q = exp(proportional s / 2) (Gaussian), None otherwise."""
+        """Ratio 2 q' / q if it is constant, so that q = exp(proportional s / 2) (Gaussian); None otherwise."""
         return None
 
     @property
@@ -260,7 +260,8 @@ class ProfileKernel(Kernel):
     def pair(self, s: Array, q: Array, t: Array, *, touching: bool = True) -> None:
         """Write q and T / slope into two buffers, with T = 2 q' for distances and q' for dot products.
 
-        For dot products s is a x.y + b (`affine`). With `touching=False` no distance is 0. Overrides share work.
+        For dot products s is a x.y + b (`affine`). With `touching=False` no distance is 0. Overrides compute q and q'
+        together.
         """
         self.profile(s, 0, q)
         self.profile(s, 1, t)

@@ -18,7 +18,7 @@ from daskspectral.validation import check_number, is_sequence
 
 @dataclass
 class EmbeddedKernel(Kernel):
-    """Kernel of mapped points e(x), e(y), with the map `embedded` and its directional derivative `pushed`.
+    """Kernel of mapped points e(x), e(y), with the map `embedded` and its directional derivative `pushforward`.
 
     A common shift of both points preserves distances between e(x) and e(y), so it is stationary if its kernel is.
     """
@@ -47,10 +47,10 @@ class EmbeddedKernel(Kernel):
         return x - center, y - center
 
     @abstractmethod
-    def pushed(self, x: Array, direction: Array) -> Array:
+    def pushforward(self, x: Array, direction: Array) -> Array:
         """Return the derivative of e at x (c, d) along directions (c, d), shape (c, e)."""
 
-    def bent(self, x: Array, matrix: Array) -> Array:
+    def second_derivative(self, x: Array, matrix: Array) -> Array:
         """Return sum_ab matrix_kab d_a d_b e(x_k), shape (c, e); 0 for linear maps."""
         return np.zeros_like(self.embedded(x))
 
@@ -63,7 +63,7 @@ class EmbeddedKernel(Kernel):
 
     def along(self, x: Array, y: Array, direction: Array) -> Array:
         x, y = self.pair(x, y)
-        return self.kernel.along(self.embedded(x), self.embedded(y), self.pushed(x, direction))
+        return self.kernel.along(self.embedded(x), self.embedded(y), self.pushforward(x, direction))
 
     def second(self, x: Array, y: Array, matrix: Array | None = None) -> Array:
         # sum_ab M_ab (J_a . Hess k J_b + d_a d_b e . grad k)
@@ -71,11 +71,11 @@ class EmbeddedKernel(Kernel):
         eye = np.asarray(np.eye(d), like=x)
         matrix = np.broadcast_to(eye, (len(x), d, d)) if matrix is None else matrix
         units = np.broadcast_to(eye[:, None], (d, *x.shape))
-        frame = np.stack([self.pushed(x, unit) for unit in units], axis=1)
-        ex, ey, bent = self.embedded(x), self.embedded(y), self.bent(x, matrix)
+        frame = np.stack([self.pushforward(x, unit) for unit in units], axis=1)
+        ex, ey, second_derivative = self.embedded(x), self.embedded(y), self.second_derivative(x, matrix)
         spread = np.einsum("kae,kab,kbf->kef", frame, matrix, frame, optimize=True)
         found = self.kernel.second(ex, ey, spread)
-        return found + self.kernel.along(ex, ey, bent) if bent.any() else found
+        return found + self.kernel.along(ex, ey, second_derivative) if second_derivative.any() else found
 
     def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
         total, d = self.check_derivative(alpha, x), x.shape[1]
@@ -159,7 +159,7 @@ class Mahalanobis(EmbeddedKernel):
         self.check_columns(x, "row of its matrix", len(self.root))
         return np.asarray(x @ np.asarray(self.root, like=x), like=x)
 
-    def pushed(self, x: Array, direction: Array) -> Array:
+    def pushforward(self, x: Array, direction: Array) -> Array:
         return np.asarray(direction @ np.asarray(self.root, like=direction), like=direction)
 
     def moved(self, x: Array, step: Array) -> Array:
@@ -223,7 +223,7 @@ class Periodic(EmbeddedKernel):
     def embedded(self, x: Array) -> Array:
         return np.stack([column for pair in self._columns(x) for column in pair], axis=1)
 
-    def pushed(self, x: Array, direction: Array) -> Array:
+    def pushforward(self, x: Array, direction: Array) -> Array:
         parts: list[Array] = []
         for v, column, period in zip(direction.T, self._columns(x), self.periods, strict=True):
             if period is None:
@@ -233,7 +233,7 @@ class Periodic(EmbeddedKernel):
                 parts += [-rate * column[1] * v, rate * column[0] * v]
         return np.stack(parts, axis=1)
 
-    def bent(self, x: Array, matrix: Array) -> Array:
+    def second_derivative(self, x: Array, matrix: Array) -> Array:
         # d_a d_a e = -(2 pi / L)^2 e on the circle of a
         parts: list[Array] = []
         for axis, (column, period) in enumerate(zip(self._columns(x), self.periods, strict=True)):

@@ -6,7 +6,7 @@ row farther than 1e-5 from the manifold raises an error. `InvariantRegressor` an
 which `Implicit` does not have; those of an `Interval` are not the Laplacian's. On the command line, `box` and
 `interval` are for `daskspectral invariant`.
 
-    manifold                     points                                                       in a shell
+    manifold                     points                                                       name
     Sphere(d)                    the unit sphere Sᵈ⁻¹, in d columns                           sphere
     Circle()                     the unit circle, in 2 columns                                circle
     FlatTorus(m)                 (cos t1, sin t1, ..., cos tm, sin tm)                        torus

@@ -42,8 +42,8 @@ class PermutationAverage:
 
     E (v . g w)^l = sum over partitions lambda of l with at most n parts of M_lambda(v) M_lambda(w), M_lambda^2 = l! /
     (prod lambda_i!) m_lambda^2 / (the number of monomials in m_lambda), m_lambda the monomial symmetric functions.
-    Several blocks have a partition each, and changes of sign keep even parts. `even` is True if x -> -x is in the group
-    too.
+    Several blocks have a partition each, and changes of sign keep even parts. `even` is True if the group also contains
+    x -> -x.
     """
 
     blocks: tuple[ElementBlock, ...]
@@ -78,7 +78,7 @@ class PermutationAverage:
         return terms <= _MOST_TERMS and float(np.finfo(float).eps * np.sqrt(leading)) <= _LOST
 
     def terms(self, degree: int) -> int:
-        """Return about how many zonal functions of the degree cost as much per row as the invariant ones."""
+        """Return the number of zonal functions of the degree that cost about as much per row as the invariant ones."""
         smaller = sum(self.invariant_polynomials(k) for k in range(degree + 1))
         return 1 + 4 * smaller * self.ambient // max(1, degree)
 
@@ -197,8 +197,8 @@ def _table(blocks: tuple[ElementBlock, ...], degree: int) -> _Table:
 def _laplacian(blocks: tuple[ElementBlock, ...], degree: int) -> Array:
     """Return the Laplace operator from the M_lambda of a degree to those of two degrees less.
 
-    The coefficient of x^mu in that of m_lambda is (b + 2) (b + 1) for each exponent b of mu whose rise by 2 makes it
-    lambda.
+    The coefficient of x^mu in that of m_lambda is (b + 2) (b + 1) for each exponent b of mu that, raised by 2, turns mu
+    into lambda.
     """
     above, below = _table(blocks, degree), _table(blocks, degree - 2) if degree > 1 else None
     if below is None:

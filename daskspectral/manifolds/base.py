@@ -229,7 +229,7 @@ class Manifold(Registered, ABC):
         self.check_size(field.size, "field")
         fault = field.fault
         if fault is None and (moved := self._fault(field.flow(1.0))) is not None:
-            fault = f"its flow at s = 1 is no isometry: {moved}"
+            fault = f"its flow at s = 1 is not an isometry: {moved}"
         fault = fault or self._open(field)
         if fault is not None:
             raise ValueError(f"expected a Killing field of {self!r}: {fault}")
@@ -239,8 +239,8 @@ class Manifold(Registered, ABC):
         """Raise ValueError if `what`, as the message calls it, acts on another number of coordinates."""
         if size != self.ambient:
             raise ValueError(
-                f"{self!r} has {self.ambient} coordinates, and the {what} acts on {size}; pass one that acts on "
-                f"{self.ambient}"
+                f"expected a {what} that acts on the {self.ambient} coordinates of {self!r}, received one that acts on "
+                f"{size}"
             )
 
     @final

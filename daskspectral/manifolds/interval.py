@@ -29,7 +29,7 @@ class Interval(Flat):
     times A = -d/dt (1 - t²) d/dt, which commutes with the reflection too, with the eigenvalues 4 l (l + 1) / L². Of m
     coordinates it is (Σ_i 2 A_i^(1/2) / L_i)², so that more functions of one coordinate precede products of several
     than in a `Product` of intervals, which adds eigenvalues; eigenvalues that agree to a relative 1e-9 are one level.
-    Beyond the ends functions have their values at the ends. Forms and distances have the metric of the coordinates.
+    Beyond an end, functions have the values at that end. Forms and distances have the metric of the coordinates.
     Isometries are x -> A x + b with a signed permutation A that maps each side to one of the same bounds and length.
 
     Parameters

@@ -118,11 +118,10 @@ def invariant_coefficients(
 
 
 def check_dense(size: int) -> None:
-    """Raise ValueError for more functions than invariant ones can be computed among."""
+    """Raise ValueError for too many functions for dense matrices."""
     if size > DENSE_LIMIT:
         raise ValueError(
-            f"invariant functions are computed among at most {DENSE_LIMIT} functions, got a level of {size}; use "
-            "fewer levels"
+            f"a level must have at most {DENSE_LIMIT} functions to compute invariant ones, got {size}; use fewer levels"
         )
 
 
@@ -135,7 +134,7 @@ def null_space(actions: Sequence[Array], derived: Sequence[Array] = ()) -> Array
     ones. The cut is at the widest gap below 1e-6. Raises ValueError for a gap of less than a factor of 100: the
     matrices D are then not orthogonal, or almost the identity.
     """
-    within = _still(derived[0]) if derived else None
+    within = _skew_null_space(derived[0]) if derived else None
     if within is not None and (not within.shape[1] or len(actions) + len(derived) == 1):
         return within
     start = np.eye(len(actions[0])) if within is None else within
@@ -162,7 +161,7 @@ def null_space(actions: Sequence[Array], derived: Sequence[Array] = ()) -> Array
     return null if within is None else np.asarray(within @ null)
 
 
-def _still(derived: Array) -> Array:
+def _skew_null_space(derived: Array) -> Array:
     """Return the null space (m, r) of an antisymmetric matrix with eigenvalues i times integers."""
     values, vectors = scipy.linalg.eigh(derived.T @ derived, subset_by_value=(-np.inf, 0.25))
     if values.max(initial=0) > _ZERO:
@@ -206,7 +205,7 @@ def equivariant_coefficients(
     --------
     >>> from daskspectral.groups import Permutations
     >>> from daskspectral.manifolds import Sphere
-    >>> pairs = [g.beside(g) for g in Permutations(3).generators], []
+    >>> pairs = [g.direct_sum(g) for g in Permutations(3).generators], []
     >>> equivariant_coefficients(Sphere(3).eigenfunctions(1), pairs, 3).shape  # x, and (s, s, s), s the sum
     (9, 2)
     """

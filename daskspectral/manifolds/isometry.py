@@ -47,7 +47,7 @@ class _Affine(Registered):
         return type(self)(self.matrix[part, part], self.shift[part])
 
     @final
-    def beside(self, other: Self) -> Self:
+    def direct_sum(self, other: Self) -> Self:
         """Return the direct sum, with the other's coordinates last."""
         matrix = scipy.linalg.block_diag(self.matrix, other.matrix)
         return type(self)(matrix, np.concatenate([self.shift, other.shift]))
@@ -87,7 +87,7 @@ class Isometry(_Affine):
 
     @property
     def generators(self) -> tuple[Isometry]:
-        """Itself, as for a group."""
+        """The isometry itself, as the only generator of a group."""
         return (self,)
 
     @property
@@ -150,7 +150,7 @@ class KillingField(_Affine):
 
     @property
     def algebra(self) -> tuple[KillingField]:
-        """Itself, as for a group."""
+        """The field itself, as the only element of the algebra of a group."""
         return (self,)
 
     @property

@@ -16,18 +16,18 @@ def parse_manifold(text: str, dimension: int) -> Manifold:
     name, *numbers = text.split(":")
     bounded = name in ("box", "interval")
     if not (bounded or name in ("sphere", "circle", "torus")) or len(numbers) != (2 if bounded else 0):
-        raise ValueError(f"there is no manifold {text!r}; the manifolds are {MANIFOLDS}")
+        raise ValueError(f"unknown manifold {text!r}; available: {MANIFOLDS}")
     if name == "sphere":
         return Sphere(dimension)
     if name == "circle":
         return Circle()
     if name == "torus":
         if dimension % 2:
-            raise ValueError(f"a torus has cos and sin of each angle, an even number of columns; got {dimension}")
+            raise ValueError(f"torus requires an even number of columns, cos and sin of each angle, got {dimension}")
         return FlatTorus(dimension // 2)
     try:
         lower, upper = map(float, numbers)
     except ValueError:
-        raise ValueError(f"the bounds of a box or an interval are numbers, as in {name}:-1:1; got {text!r}") from None
+        raise ValueError(f"the bounds of {name} must be numbers, as in {name}:-1:1, got {text!r}") from None
     kind = PeriodicBox if name == "box" else Interval
     return kind([lower] * dimension, [upper] * dimension)

@@ -149,8 +149,8 @@ class Folds(Registered):
         return len(self.count) - self.landmarks
 
     @property
-    def judges(self) -> tuple[int, ...]:
-        """Folds for validation: all of them, or those that are reserved."""
+    def validation_folds(self) -> tuple[int, ...]:
+        """Folds for validation values: those that are reserved, or else all."""
         return self.reserved or tuple(range(self.number))
 
     def __add__(self, other: Folds) -> Folds:
@@ -167,7 +167,7 @@ class Folds(Registered):
         if self.labels != other.labels:
             raise ValueError("cannot add moments with folds of different labels. Fit one of them with folds=None")
         groups = max(len(self.count), len(other.count))
-        reserved = tuple(k for k in self.judges if k in other.judges)
+        reserved = tuple(k for k in self.validation_folds if k in other.validation_folds)
         if not reserved:
             raise ValueError(
                 f"cannot add moments without a common reserved fold, got {self.reserved} and {other.reserved}. Fit one "
@@ -304,9 +304,9 @@ class BlockedFolds(FoldRule):
 
     The first `rows` rows are divided into as many blocks as folds, of `length` rows or one more.
 
-    Rows appended to them are dealt to the folds in turn, in blocks of the same length. So are units of `unit` rows, in
-    place of rows: those of one time, or of one member of an ensemble. With a `period` they are counted from 0 in each
-    period of so many rows: a block is of the same times in all members.
+    Appended rows are assigned to the folds in turn, in blocks of the same length. Blocks consist of units of `unit`
+    rows: those of one time, or of one member of an ensemble. With a `period`, rows are counted from 0 again in each
+    period of that many rows, so that a block has the same times in all members.
     """
 
     number: int

@@ -85,7 +85,9 @@ def errors_of(
 
     standard = jackknife_errors(values, factor)
     reported = jackknife_errors(np.stack([problem.operator.reported_values(v) for v in values]), factor)
-    held_out = _held_out(problem, [part for fold, part in zip(filled, parts, strict=True) if fold in folds.judges])
+    held_out = _held_out(
+        problem, [part for fold, part in zip(filled, parts, strict=True) if fold in folds.validation_folds]
+    )
     fitted = problem.whole.values
     groups = _groups(fitted, standard, problem.nulls)
     single = _intervals(fitted.real, held_out, standard, number)
@@ -149,7 +151,7 @@ def _half_width(number: int) -> float:
 def held_out_by_folds(problem: GalerkinProblem, folds: Folds) -> Array:
     """Return the validation values of a problem from the folds of its moments."""
     folds = problem.reduced(folds)
-    return _held_out(problem, [_LeftOut(problem, folds, fold) for fold in folds.judges])
+    return _held_out(problem, [_LeftOut(problem, folds, fold) for fold in folds.validation_folds])
 
 
 def pattern_ends(problem: GalerkinProblem, folds: Folds, groups: NDArray[np.int64], landmarks: Array) -> Array:

@@ -64,7 +64,7 @@ class Measure:
 
     @property
     def gathers(self) -> bool:
-        """Whether rows wait until they fill a block, because short blocks cost as much as full ones."""
+        """True if rows are collected until they fill a block, because short blocks cost as much as full ones."""
         return self.block_rows > DENSE_ROWS
 
     def workspace(self) -> Workspace:

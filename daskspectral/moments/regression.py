@@ -13,7 +13,7 @@ from daskspectral.modes.matrices import MODES
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import checked_means
 from daskspectral.operators.regression import Regression
-from daskspectral.solve.ridge import FoldSums, Observed, RidgeProblem, judges, missed
+from daskspectral.solve.ridge import FoldSums, Observed, RidgeProblem, squared_residual, validation_folds
 
 Array = NDArray[np.floating[Any]]
 KINDS = {"values": ("gram", "values", "value_squares"), "gradients": ("dirichlet", "slopes", "slope_squares")}
@@ -84,7 +84,7 @@ def cross_validate(
     if folds is None:
         return None
     shares = folds.weight[: folds.number] / moments.weight
-    judged = judges(shares)
+    judged = validation_folds(shares)
     if not judged:
         return None
     spreads = _spreads_by_fold(moments)
@@ -94,7 +94,7 @@ def cross_validate(
         for kind in observed:
             part = kind.leading(len(a)).part(k).left_out(float(shares[k]))
             norm = float(part.squares.sum())
-            errors[i] += missed(part.form, part.target, norm, a, 0.0)
+            errors[i] += squared_residual(part.form, part.target, norm, a, 0.0)
             total[i] += norm if kind is not observed[0] or "values" not in moments.arrays else 0.0
     if not total.sum() > 0:
         return None

@@ -291,6 +291,6 @@ def score_span(operator: Operator, moments: Moments, functions: Mapping[str, Fun
 
 
 def check_rows(count: int, functions: int, has: str) -> None:
-    """Raise ValueError unless there are more rows than functions; `has` describes the rows."""
+    """Raise ValueError unless there are more rows than functions; `has` describes the rows in the message."""
     if count <= functions:
         raise ValueError(f"{functions} functions require more rows, but {has}. Pass more rows, or lower n_components")

@@ -146,10 +146,10 @@ class Operator(Written, ABC):
         return self.form.annihilates_constants
 
     def slopes_squared(self, dimension: int) -> float | None:
-        """Return the sum of the squared lengths of the directions of the form's squared derivatives.
+        """Return Σ |u|² if the form is a sum of squared derivatives along directions u.
 
-        d for the Dirichlet form in d = `dimension` variables; None if it varies from point to point, or if the form is
-        not a sum of squares.
+        This is d for the Dirichlet form in d = `dimension` variables; None if it varies between points, or if the form
+        is not such a sum.
         """
         return None
 

@@ -52,7 +52,7 @@ def lags_of(value: Any) -> Any:
 
 
 def multiples_of(lags: tuple[int | str, ...]) -> tuple[int, ...]:
-    """Return lags as multiples of the first; raise ValueError if they are not."""
+    """Return the ratios of lags to the first; raise ValueError unless they are integers."""
     times: Any = [np.timedelta64(*time_parts(lag)) if isinstance(lag, str) else lag for lag in lags]  # type: ignore[call-overload]
     with suppress(TypeError):  # rows and times, or months and days
         ratios = [float(time / times[0]) for time in times]

@@ -17,7 +17,7 @@ from daskspectral.operators.paired import Augmentation, Cross, CrossCovariance, 
 
 @dataclass(frozen=True)
 class NamedOperator:
-    """Name of an operator in the shell: its usage, its options and a function that makes it of them."""
+    """Operator in the shell: usage, options, and a function that creates the operator from them."""
 
     usage: str
     make: Callable[..., Operator]

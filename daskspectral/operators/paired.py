@@ -124,8 +124,8 @@ class Transfer(Operator):
 
     Rows with times (the coordinate of an xarray dimension, the index of a pandas frame) are paired by these: a lag of
     one row is the step between neighboring rows, and pairs whose distance in time differs by more than half a step are
-    dropped. A lag in time must be a whole number of steps; the fit converts it. Timescales are in rows, which are
-    steps. `dsp.Koopman` is the estimator of this operator.
+    dropped. A lag in time must be a whole number of steps; the fit converts it. Timescales are in rows, which are then
+    time steps. `dsp.Koopman` is the estimator of this operator.
 
     With solver="singular" left functions are orthonormal in L2 of the starts and right functions in L2 of the ends of
     the pairs of rows; with solver="eigen" complex eigenvalues of K descend in modulus. Constant functions have the
@@ -227,7 +227,7 @@ class Transfer(Operator):
         return tuple(m * lag for m in self.multiples)
 
     @property
-    def briefer(self) -> Operator | None:
+    def without_optional_lags(self) -> Operator | None:
         """Operator without the optional lags, which require long trajectories; None without these."""
         return replace(self, lag=(self.lag,)) if self.reversible and self.lag != self._given else None
 
@@ -251,7 +251,7 @@ class Transfer(Operator):
             return False
         first = measured.first_lag
         converted = self.in_rows(first) if isinstance(self.first_lag, str) and isinstance(first, int) else self
-        return measured in (converted, converted.briefer)
+        return measured in (converted, converted.without_optional_lags)
 
     @property
     def forms(self) -> dict[str, Form]:
@@ -333,7 +333,7 @@ def later(f: Any, g: Any, x: Any) -> Any:
 
 @dataclass(frozen=True, init=False)
 class Augmentation(Operator):
-    """Mean squared difference E |f(xi) - f(xi')|² between views of a row (equation (20)).
+    """Mean squared difference E |f(xi) - f(xi')|² between augmented versions of a row (equation (20)).
 
     Values are relative to the Gram matrix of all views.
 

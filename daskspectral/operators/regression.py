@@ -101,7 +101,7 @@ class Regression(Operator):
     counts = frozenset({"observed", "weight_squares"})
 
     def numbers(self, gradient_weight: float) -> tuple[bool, bool]:
-        """Return whether values are used, and whether gradients are at this weight relative to a value."""
+        """Return whether values are used, and whether gradients are used with this weight relative to values."""
         return self.values, self.gradients and (not self.values or gradient_weight > 0)
 
     def prepared(self, fields: Mapping[str, Array], scale: Array | None, columns: Any) -> Mapping[str, Array]:
@@ -121,7 +121,7 @@ class Regression(Operator):
         return found
 
     def statistics(self, fields: Mapping[str, Array]) -> dict[str, Array]:
-        """Return sums and squares (m,) of values, squares of gradients and weights, and rows of positive weight."""
+        """Return sums of values, squared values (m,), squared gradients and weights, and the count of weighted rows."""
         w = row_weights(fields)
         found = super().statistics(fields) | {"observed": np.array([np.count_nonzero(w)], dtype=float)}
         if self.values:

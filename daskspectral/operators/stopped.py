@@ -42,7 +42,7 @@ def elapsed(f: Any, x: Any) -> Any:
 
 @dataclass(frozen=True)
 class Stopped(Operator):
-    """Operator 1 - S of a process that stops in the sets a and b, (S g)(x) = E[g(y); y in neither set | x].
+    """Operator 1 - S of a process stopped in the sets a and b, (S g)(x) = E[g(y) 1(y not in a or b) | x].
 
     y is the state after the lag, or the first one in a or b before that. Both functions are restricted to rows in
     neither set. The field `outcome` (n, 6) contains for each row whether it is in neither set, whether it is not

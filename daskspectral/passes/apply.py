@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from daskspectral.data.windows import Windows
 
 Array = NDArray[Any]
-Guessed = tuple[NDArray[np.bool_], Array | None]
+Extrapolated = tuple[NDArray[np.bool_], Array | None]
 """Points (c,) at which values are extrapolated, and their distances (c,) from the support; None if not measured."""
 
 
@@ -86,7 +86,7 @@ class RowFunction(ABC):
         """Number of rows per block; None for any number."""
 
     @abstractmethod
-    def block(self, x: Array, out: Array) -> Guessed | None:
+    def block(self, x: Array, out: Array) -> Extrapolated | None:
         """Write the values at valid, prepared points x (c, d) to `out` (c, columns), NaN if they are undefined.
 
         Returns the points at which values are extrapolated, for `warning_text`, or None.
@@ -134,14 +134,14 @@ class RowFunction(ABC):
             if not valid.all():
                 x = np.where(valid[:, None], x, x[valid.argmax()])  # 0 may not be on a manifold
             with renumbered(partial(operator.add, start)):
-                guessed = self.block(x, out)
+                extrapolated = self.block(x, out)
             lost = valid & np.isnan(out[:, self.needed]).any(axis=1)
-            if guessed is not None:
-                far, distances = guessed[0] & valid, guessed[1]
+            if extrapolated is not None:
+                far, distances = extrapolated[0] & valid, extrapolated[1]
                 most = 0.0 if distances is None else float(distances[far].max(initial=0))
                 tally = Tally(int(np.count_nonzero(far)), most)
                 found += tally
-                lost &= ~guessed[0]
+                lost &= ~extrapolated[0]
                 if tally.count and self.extrapolate == "raise":
                     raise ValueError(
                         f"{self.warning_text(tally, len(x))}. The first of them is {_shown(x[far.argmax()])}"

@@ -30,7 +30,7 @@ from daskspectral.kernels.base import of_distances, unit_index
 from daskspectral.manifolds import Eigenspace
 from daskspectral.manifolds.product import slices_of
 from daskspectral.moments import DENSE_ROWS
-from daskspectral.passes.apply import Guessed, RowFunction
+from daskspectral.passes.apply import Extrapolated, RowFunction
 from daskspectral.passes.support import (
     FAR,
     VANISHED,
@@ -61,7 +61,7 @@ class SpanFunction(RowFunction):
     def rows(self) -> int:
         return max(least_rows(self.device), self.basis.block_rows)
 
-    def _outside(self, x: Array) -> Guessed | None:
+    def _outside(self, x: Array) -> Extrapolated | None:
         """Return which rows are outside the domain of the basis, or where all nonconstant functions vanish.
 
         None if neither is known.
@@ -142,27 +142,27 @@ class SpanValues(SpanFunction):
     def _evaluator(self) -> Callable[[Array], Array] | None:
         return self.basis.evaluator(self.coefficients, device_of(self.device))
 
-    def block(self, x: Array, out: Array) -> Guessed | None:
-        guessed, judged = None, self.support.coverage is not None
+    def block(self, x: Array, out: Array) -> Extrapolated | None:
+        extrapolated, judged = None, self.support.coverage is not None
         if self._evaluator is not None:
             out[:] = self._evaluator(x)
-            guessed = self._outside(x)
+            extrapolated = self._outside(x)
         else:
             device, basis, coefficients = self._there
             feature = _features(basis, self.support.nearest(x), device)
             out[:] = device.get(feature.T @ coefficients)
-            guessed = self.support.guessed(x, device.get(feature) if judged else None)
-            if guessed is None and isinstance(self.basis, NormalizedRBF):
-                guessed = self._outside(x)  # values there are those of the nearest cell
-            elif guessed is None and (far := self._far(x, out)) is not None:
-                guessed = far, None
+            extrapolated = self.support.extrapolated(x, device.get(feature) if judged else None)
+            if extrapolated is None and isinstance(self.basis, NormalizedRBF):
+                extrapolated = self._outside(x)  # values there are those of the nearest cell
+            elif extrapolated is None and (far := self._far(x, out)) is not None:
+                extrapolated = far, None
                 if far.any() and self.extrapolate == "nearest":
                     parts = self.basis.landmark_parts
                     near = nearest_points(x[far], np.concatenate([b.landmarks for b in parts]), parts[0].kernel)
                     out[far] = device.get(_features(basis, near, device).T @ coefficients)
         if self.means is not None:
             out -= self.means
-        return guessed
+        return extrapolated
 
     def _far(self, x: Array, out: Array) -> NDArray[np.bool_] | None:
         """Return at which rows all functions at landmarks vanish.
@@ -265,14 +265,14 @@ class EquivariantValues(SpanFunction):
             return None
         return self.basis.leading(sum(part.stop <= len(coverage.whitening) for part in self.basis.slices))
 
-    def block(self, x: Array, out: Array) -> Guessed | None:
+    def block(self, x: Array, out: Array) -> Extrapolated | None:
         points = self.support.nearest(x)
         self.basis.check(points)
         out[:] = 0
         for space, a in self._levels:
             out += (a @ space.raw(points)).T
         feature = None if self._first is None else _features(self._first, points)
-        return self.support.guessed(x, feature, self.basis.components)
+        return self.support.extrapolated(x, feature, self.basis.components)
 
 
 @final
@@ -297,7 +297,7 @@ class SpanSlopes(SpanFunction):
     def _gradient(self) -> Callable[[Array], Array] | None:
         return self.basis.span_gradient(self.coefficients, device_of(self.device))
 
-    def _partials(self, x: Array) -> tuple[Array, Guessed | None]:
+    def _partials(self, x: Array) -> tuple[Array, Extrapolated | None]:
         """Return the gradients from partial derivatives of the basis, and where they are extrapolated."""
         d = self.basis.dimension
         atoms = [Atom("partial", alpha=unit_index(axis, d)) for axis in range(d)]
@@ -307,16 +307,16 @@ class SpanSlopes(SpanFunction):
         evaluation, coefficients = _at(device.moved(self.basis), points, device, atoms + judged), self.coefficients
         found = device.get(np.stack([evaluation.feature(a).T @ device.put(coefficients) for a in atoms], axis=2))
         feature = device.get(evaluation.feature(VALUE)) if judged else None
-        return np.where((points == x)[:, None], found, 0.0), self.support.guessed(x, feature)
+        return np.where((points == x)[:, None], found, 0.0), self.support.extrapolated(x, feature)
 
-    def block(self, x: Array, out: Array) -> Guessed | None:
+    def block(self, x: Array, out: Array) -> Extrapolated | None:
         columns, scale = self.preparation.columns, self.preparation.scale
         slopes = np.zeros((len(x), self.coefficients.shape[1], self.n_features))
-        found, guessed = self._partials(x) if self._gradient is None else (self._gradient(x), None)
+        found, extrapolated = self._partials(x) if self._gradient is None else (self._gradient(x), None)
         slopes[:, :, slice(None) if columns is None else list(columns)] = found if scale is None else found / scale
         out[:] = slopes.reshape(len(x), -1)
         held = self.extrapolate == "nearest" and self.basis.domain is not None  # gradients of clipped values
-        return guessed if held or self.support != EVERYWHERE else self._outside(x)
+        return extrapolated if held or self.support != EVERYWHERE else self._outside(x)
 
 
 def _features(basis: Basis, points: Array, device: Device = HOST) -> Array:

@@ -12,7 +12,7 @@ from daskspectral.basis import EquivariantBasis, InvariantBasis
 from daskspectral.engine.tasks import Tally
 from daskspectral.kernels import Kernel, of_distances
 from daskspectral.manifolds import Manifold
-from daskspectral.passes.apply import Guessed
+from daskspectral.passes.apply import Extrapolated
 from daskspectral.registry import Registered
 from daskspectral.solve.whitening import eigh
 
@@ -80,7 +80,7 @@ class Support:
         """Return points (c, d) clipped to the ends."""
         return x if self.ends is None else np.clip(x, *self.ends)
 
-    def guessed(self, x: Array, feature: Array | None, components: int = 1) -> Guessed | None:
+    def extrapolated(self, x: Array, feature: Array | None, components: int = 1) -> Extrapolated | None:
         """Return which rows (c, d) are extrapolated, and their distances beyond the ends in widths.
 
         `feature` are the functions of the coverage at the rows, or None.

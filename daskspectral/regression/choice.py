@@ -35,7 +35,7 @@ PLAIN = 1.0  # the factor if candidates are not compared
 
 @dataclass(frozen=True)
 class Terms:
-    """Weight of a gradient against a value, the penalty if it is fixed, and the relative cutoff."""
+    """Settings of a regression: weight of a gradient relative to a value, penalty if fixed, relative cutoff."""
 
     gradient_weight: float
     alpha: float | None

@@ -59,16 +59,17 @@ class HermiteRegressor(Regressor):
         one pass sums modes, from which kernel, scale and alpha are chosen afterwards. Its kernel is the spectral
         density of its coefficients, alpha the weight of its squared norm.
     alpha : float, "gcv" or None, default=None
-        Weight of the penalty, 0 or more. None minimizes the error on validation folds, computed from the sums per
-        fold. "gcv", and any fit without folds, minimizes robust generalized cross-validation, which can fail badly
-        if p is about n / 2. The penalty is in the units of X: even with linear functions, columns with a thousandth
-        of the others' deviation hardly count at one alpha. Pass Rows(X, standardize=True) for columns of unequal
-        units.
+        Weight of the penalty, 0 or more. None minimizes the error on validation folds, computed from the sums per fold.
+        "gcv", and any fit without folds, minimizes robust generalized cross-validation, which can fail badly if p is
+        about n / 2. The penalty is in the units of X: even for linear functions, a column whose standard deviation is a
+        thousandth of the others' has almost no effect at the same alpha. Pass Rows(X, standardize=True) for columns of
+        unequal units.
     gradient_weight : float, default=1.0
-        Weight of a gradient against a value, 0 or more. For standardized columns gradients follow by the chain
-        rule, and are weighted in these units.
+        Weight of a gradient against a value, 0 or more. For standardized columns, gradients are converted by the chain
+        rule and weighted in these units.
     rtol : float, optional
-        Relative cutoff of directions that are rounding, positive; by default 1e-15 in float64, 1e-6 in float32.
+        Positive relative cutoff, below which directions are rounding errors; by default 1e-15 in float64, 1e-6 in
+        float32.
     dtype : {"float64", "float32"}, default="float64"
         Arithmetic of the features and their products; sums are float64 in any case.
     device : {"cpu", "cuda", "auto"}, default="cpu"
@@ -77,12 +78,12 @@ class HermiteRegressor(Regressor):
         Folds of the cross-validation; as in `SpectralDecomposition`. Rows that depend on their neighbors, as in a
         time series, need "blocks", or labels of the dependent rows.
     random_state : int, Generator or None
-        Seed: it decides the landmarks, together with the global order of the rows only.
+        Seed of the landmarks, which depend on it and on the order of the rows only.
 
     Attributes
     ----------
     coef_ : ndarray of shape (p,) or (p, m)
-        Coefficients, of m targets.
+        Coefficients; (p, m) for m targets.
     intercept_ : float or ndarray of shape (m,)
         Weighted mean of y; 0 on a FourierBasis, whose first function is the constant.
     alpha_ : float
@@ -93,7 +94,7 @@ class HermiteRegressor(Regressor):
         Mean squared validation error at alpha_, summed over the targets, with gradients plus gradient_weight times
         their error; None without folds.
     cv_score_ : float or None
-        Validation R² of values about their mean, with gradients of both together; None without folds.
+        Validation R² of the values about their mean, or of values and gradients together; None without folds.
     cv_curve_ : ndarray of shape (g, 2) or None
         Penalties and their validation errors; None without folds.
     gcv_ : float
@@ -173,12 +174,12 @@ class HermiteRegressor(Regressor):
         Parameters
         ----------
         X : array-like of shape (n, d), Rows, path or URL
-            The columns that f depends on, as any data or `Rows`; gradients have all columns.
+            Points. `Rows(X, columns=...)` selects the columns that f depends on; gradients always have all columns.
         y : array of shape (n,) or (n, m)
             Targets: a numpy (also memory-mapped), dask, zarr or xarray array, or the path or URL of a zarr array.
             In an update, those of all rows, old and new.
         gradients : array of shape (n, d) or (n, m, d), optional
-            Derivatives of the targets by the columns of X.
+            Derivatives of the targets with respect to the columns of X.
         sample_weight : array of shape (n,), optional
             Frequency weights; cross-validation counts rows, regardless of the unit of the weights.
         checkpoint, checkpoint_every, progress : optional
@@ -208,9 +209,7 @@ class HermiteRegressor(Regressor):
     def _solve(self, moments: Moments) -> Self:
         operator, basis = moments.operator, moments.basis
         if not isinstance(operator, Regression) or not (basis.after_pass or basis.landmark_parts):
-            raise ValueError(
-                f"these are moments of {operator}, not of values to regress on; measure them with HermiteRegressor.fit"
-            )
+            raise ValueError(f"expected moments of HermiteRegressor.fit, got moments of {operator}")
         alpha = self.alpha if self.alpha in (None, "gcv") else float(self.alpha)
         cut, weight = resolve_ridge_cut(self.rtol, moments.dtype), float(self.gradient_weight)
         problem, fit, coefficients, selection = regress(
@@ -272,7 +271,7 @@ class HermiteRegressor(Regressor):
             raise ParameterError("basis", "Landmarks(...) or FourierBasis(...) for a regression", basis)
         if isinstance(recipe, Landmarks) and (recipe.constant or recipe.drop_landmark_rows):
             raise ValueError(
-                f"a regression has an intercept and all rows: leave constant and drop_landmark_rows of {basis} out."
+                f"a regression has an intercept and all rows: omit constant and drop_landmark_rows of {basis}."
             )
         if isinstance(recipe, FourierBasis):
             basis = regression_lattice(recipe, source.dimension)

@@ -21,7 +21,7 @@ LEAST = 1e-6  # s² below which functions are rounding
 
 
 def walk(gram: Array, size: int) -> tuple[Array, Array, Array]:
-    """Return s² (size,) of the leading functions beyond the constant, descending, V (p, size), and the roots of D."""
+    """Return s² (size,) of the leading nonconstant functions, descending, V (p, size), and the square roots of D."""
     root = np.sqrt(np.maximum(gram.sum(axis=1), 0.0))
     scale = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
     matrix = gram * scale[:, None] * scale

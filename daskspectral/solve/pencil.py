@@ -53,7 +53,7 @@ def scale_of(last: float, outer_trace: float, inner_trace: float) -> float:
 
 
 def raised(t: float, sigma: float) -> float:
-    """Return the next σ; raise LinAlgError if it cannot make the sum positive."""
+    """Return the next larger σ; raise LinAlgError if no σ makes the sum positive."""
     if t * sigma > RAISED:
         raise np.linalg.LinAlgError(
             "the form has too large negative values to determine its leading functions. Check that its modes and the "
@@ -83,7 +83,7 @@ def leading_by_cholesky(a: Array, b: Array, t: float, size: int) -> tuple[Array,
 
 
 def last_value(energy: Array, white: Array, count: int) -> float:
-    """Return value number `count` of the energy on white directions (p, s), or the largest.
+    """Return the `count`-th smallest energy in whitened directions (p, s), or the largest.
 
     0 without directions.
     """

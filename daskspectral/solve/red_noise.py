@@ -48,21 +48,22 @@ def threshold(n: float, lags: Array, squares: Array, removed: int = 0) -> float:
     if d <= removed or rows < 4:
         return np.inf
     top = float(squares.max())
-    edge, scale = _Noise(rows, lags[varies], squares[varies] / top / (1 - removed / d), 1 - removed / d).edge
+    edge, scale = _RedNoise(rows, lags[varies], squares[varies] / top / (1 - removed / d), 1 - removed / d).edge
     return top * (edge + ABOVE * scale)
 
 
 @dataclass(frozen=True, eq=False)
-class _Noise:
-    """Columns of n rows with lag-one autocorrelations and sums of squares (d,).
+class _RedNoise:
+    """Noise matrix of n rows and independent AR(1) columns.
 
-    A `share` of the columns remains after the removal of components.
+    The columns have lag-one autocorrelations `lags` and sums of `squares` (d,).
     """
 
     n: int
     lags: Array
     squares: Array
     share: float
+    """Share of the dimensions that remains after the leading components were subtracted."""
 
     @cached_property
     def _groups(self) -> list[NDArray[np.intp]]:

@@ -147,13 +147,13 @@ def others(form: Array, target: Array, parts: Sequence[Part], share: float) -> t
     return form, np.sum([target, *(part.from_others(share) for part in parts)], axis=0) / rest
 
 
-def missed(form: Array, target: Array, squares: float, a: Array, floor: float) -> float:
+def squared_residual(form: Array, target: Array, squares: float, a: Array, floor: float) -> float:
     """Return the squared residual of coefficients a (p, m), at least `floor`, for rounding."""
     return max(squares - float(np.sum(a * (2 * target - form @ a))), floor)
 
 
-def judges(shares: Array | None) -> list[int]:
-    """Return the folds that can be left out, at least two; empty without folds."""
+def validation_folds(shares: Array | None) -> list[int]:
+    """Return the folds with weight that can be left out, at least two; otherwise an empty list."""
     some = [] if shares is None else [k for k in range(len(shares)) if 0 < shares[k] < 1]
     return some if len(some) > 1 else []
 
@@ -353,7 +353,7 @@ class _Pencil:
         a = shrunk[:, None] * self.target
         return sum(
             _robust(
-                missed(kind.form, kind.target, kind.squares, a, kind.floor),
+                squared_residual(kind.form, kind.target, kind.squares, a, kind.floor),
                 *kind.leverage(shrunk, self.seen),
             )
             for kind in self.kinds
@@ -400,7 +400,7 @@ def fold_errors(problem: RidgeProblem, shares: Array, alphas: Array, cut: float)
     rounding, and they matter only for smaller penalties. A constant without penalty is fitted first. None if fewer
     than two folds can be left out.
     """
-    judged = judges(shares)
+    judged = validation_folds(shares)
     if not judged:
         return None
     s, observed = inverse_root(symmetric_part(problem.penalty), float(np.sqrt(cut)), driver="evd"), problem.observed
@@ -480,7 +480,7 @@ def generalized(observed: Sequence[Observed], penalty: Array, alpha: float) -> f
 
 def held_out(observed: Sequence[Observed], shares: Array, penalty: Array, alpha: float) -> float:
     """Return the mean squared validation error over the folds that can be left out."""
-    error, judged = 0.0, judges(shares)
+    error, judged = 0.0, validation_folds(shares)
     for k in judged:
         share = float(shares[k])
         a = solve_diagonal(*without(observed, k, share), alpha * penalty)
@@ -562,7 +562,7 @@ def _bounds(observed: Sequence[Observed], penalty: Array) -> tuple[float, float]
 
 def _missed_squares(form: Array, target: Array, squares: Array, a: Array) -> float:
     norm = float(squares.sum())
-    return missed(form, target, norm, a, DIAGONAL_ROUNDING * norm)
+    return squared_residual(form, target, norm, a, DIAGONAL_ROUNDING * norm)
 
 
 def _inverse(form: Array, penalty: Array) -> Callable[[Array], Array]:

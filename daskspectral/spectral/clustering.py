@@ -24,7 +24,7 @@ from daskspectral.estimators.table import RunContext, open_table
 from daskspectral.moments.jumps import gap_ratios
 from daskspectral.operators import NeighborJumps
 from daskspectral.operators.base import Operator
-from daskspectral.passes.apply import Guessed, Result, RowFunction
+from daskspectral.passes.apply import Extrapolated, Result, RowFunction
 from daskspectral.passes.folds import FoldRequest
 from daskspectral.passes.sums import Discretization
 from daskspectral.registry import Registered
@@ -113,7 +113,7 @@ class ClusterLabels(RowFunction):
     missing: ClassVar[Any] = UNKNOWN
     nearest: ClassVar[str] = "have the label of the nearest cluster"
 
-    def block(self, x: Array, out: Array) -> Guessed:
+    def block(self, x: Array, out: Array) -> Extrapolated:
         weights, radii = self.basis.neighbors(x)
         out[:, 0] = self.partition.labels(x, weights)
         return self.basis.is_far(radii), None

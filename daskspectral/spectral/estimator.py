@@ -211,7 +211,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         kept = {"search_results_"} if known is not None and known.fingerprint == moments.fingerprint else set()
         return self._with(moments, solution, kept)
 
-    def _turn_like(self, before: SpectralEstimator) -> None:
+    def _align_signs(self, before: SpectralEstimator) -> None:
         """Align the sign, or phase, of each function with the earlier function that it overlaps most."""
         moments, own, new = self.moments_, before.coefficients_, self.coefficients_
         if moments.of_rows or before.moments_.of_rows:  # linear functions of other directions
@@ -311,7 +311,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
     ) -> Self:
         """Update the fit with rows appended to X.
 
-        The functions are kept, and the sums are solved again.
+        Their sums are added, and solved again with the same functions.
 
         Only new rows are read if all fields are zarr stores in which no file with rows of the fit was written since
         (append whole chunks). All rows are read otherwise, and for linear functions of fewer rows than columns, which
@@ -348,7 +348,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
             source = open_data(before.operator, table.rows, **table.options(found))
             fitted = copy.copy(self)
             self._update_source(source, found)
-            self._turn_like(fitted)
+            self._align_signs(fitted)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:

@@ -87,7 +87,7 @@ class FieldEstimator(SpectralEstimator):
 
     @abstractmethod
     def _of_values(self) -> dict[str, tuple[Any, dict[str, str]]]:
-        """Return the values per mode by name, with their attributes."""
+        """Return the values of all modes as named variables, with their attributes."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -150,8 +150,8 @@ class Koopman(Process):
 
         The residual of an eigenfunction f with the eigenvalue l is |K f - l f|.
 
-        For reversible processes, within the noise of the sums; for others an upper bound that includes the noise of the
-        process. Not defined for singular functions.
+        They are exact for reversible processes, up to the noise of the sums; for others they are an upper bound that
+        includes the noise of the process. Raises AttributeError for singular functions.
         """
         if not is_lagged(self.fitted().moments_):
             raise AttributeError("dynamic_residuals_ require eigenvalues, and two lags if reversible")

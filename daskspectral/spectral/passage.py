@@ -30,7 +30,7 @@ from daskspectral.operators.base import derivative_orders
 from daskspectral.operators.lags import lag_of
 from daskspectral.operators.paired import of_trajectories, scoring_operator
 from daskspectral.operators.stopped import Stopped
-from daskspectral.passes.apply import Guessed, Result
+from daskspectral.passes.apply import Extrapolated, Result
 from daskspectral.passes.folds import FoldRequest, checked_folds
 from daskspectral.passes.functions import SpanFunction, SpanValues
 from daskspectral.passes.scale import added
@@ -70,7 +70,7 @@ class FirstPassage(ModelFunctions):
     sets : tuple of str
         Description of the sets: a boundary, the name of a function, or "labels of rows".
     lag : int or None
-        Number of rows for which each row of a trajectory was followed at most; None for a generator.
+        Largest number of rows for which each row of a trajectory was followed; None for a generator.
     shares : ndarray of shape (3,) or None
         Shares of the rows outside the sets, in a and in b; None for the sets of a generator.
     excess : float
@@ -425,15 +425,19 @@ class SpanInterval(SpanFunction):
     def _samples(self) -> SpanValues:
         return SpanValues(self.basis, self.coefficients, device=self.device, extrapolate=self.extrapolate)
 
-    def block(self, x: Array, out: Array) -> Guessed | None:
+    def block(self, x: Array, out: Array) -> Extrapolated | None:
         found = np.empty((len(x), self.coefficients.shape[1]))
-        guessed, parts, boundaries = self._samples.block(x, found), self.basis.landmark_parts, self.basis.boundaries
-        if guessed is None and boundaries and (outside := self._outside(x)) is not None:
+        extrapolated, parts, boundaries = (
+            self._samples.block(x, found),
+            self.basis.landmark_parts,
+            self.basis.boundaries,
+        )
+        if extrapolated is None and boundaries and (outside := self._outside(x)) is not None:
             far = outside[0] & (boundaries[0].values(x) > 0)  # values within sets are known
             if parts and far.any() and self.extrapolate == "nearest":
                 near = nearest_points(x[far], np.concatenate([b.landmarks for b in parts]), parts[0].kernel)
                 found[far] = self._samples.of_prepared(near)[0]
-            guessed = far, None
+            extrapolated = far, None
         out[:, 0], out[:, 1:] = found[:, 0], jackknife_ends(found.T, self.factor)
         np.clip(out, 0.0, self.highest, out=out)
-        return guessed
+        return extrapolated

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from daskspectral.engine.memory import chosen_device
 from daskspectral.estimators.evaluator import ModelFunctions
-from daskspectral.passes.apply import Guessed, Result
+from daskspectral.passes.apply import Extrapolated, Result
 from daskspectral.passes.functions import SpanFunction, SpanValues
 from daskspectral.spectral.metastable import SetStatistics, as_probabilities
 
@@ -157,8 +157,8 @@ class LargestMembership(SpanFunction):
     dtype = np.dtype(np.int64)
     missing: ClassVar[Any] = -1
 
-    def block(self, x: Array, out: Array) -> Guessed | None:
+    def block(self, x: Array, out: Array) -> Extrapolated | None:
         found = np.empty((len(x), self.memberships.columns))
-        guessed = replace(self.memberships, extrapolate=self.extrapolate).block(x, found)
+        extrapolated = replace(self.memberships, extrapolate=self.extrapolate).block(x, found)
         out[:, 0] = np.where(np.isnan(found).any(axis=1), self.missing, found.argmax(axis=1))
-        return guessed
+        return extrapolated

@@ -32,7 +32,7 @@ Functions with their gradients:
     >>> check_basis(waves)
 
 `check_operator`, `check_solver`, `check_manifold`, `check_group` and `check_estimator` are for the other classes.
-Each check returns None, or raises AssertionError with what is wrong, where, and by how much.
+Each check returns None, or raises AssertionError with the quantity, the position and the size of the error.
 """
 
 from daskspectral.testing.basis import check_basis, check_kernel

@@ -55,7 +55,7 @@ def check_basis(basis: Basis, x: ArrayLike | None = None, *, random_state: int =
     Raises
     ------
     AssertionError
-        With what is wrong, where, and by how much.
+        If a check fails; the message contains the quantity, the position and the size of the error.
     TypeError
         If the object is not a basis.
 
@@ -210,7 +210,7 @@ def check_kernel(kernel: Kernel, d: int = 3, *, x: ArrayLike | None = None, rand
     Raises
     ------
     AssertionError
-        With what is wrong, where, and by how much.
+        If a check fails; the message contains the quantity, the position and the size of the error.
     TypeError
         If the object is not a kernel.
 

@@ -40,7 +40,7 @@ def check_form(form: Form, left: Basis | None = None, right: Basis | None = None
     Raises
     ------
     AssertionError
-        With what is wrong, where, and by how much.
+        If a check fails; the message contains the quantity, the position and the size of the error.
     SmoothnessError
         If a basis lacks derivatives that the form requires.
     TypeError
@@ -100,7 +100,7 @@ def _check_additive(
 def _check_symmetry(form: Form, matrix: Array) -> None:
     off = np.abs(matrix - matrix.T).max()
     symmetric = bool(off <= EXACT * np.abs(matrix).max())
-    claim = f"the form {form.name} counts as {'' if form.symmetric else 'not '}symmetric"
+    claim = f"the form {form.name} is declared {'' if form.symmetric else 'not '}symmetric"
     known = form.symmetric or len(matrix) > 1
     require(symmetric == form.symmetric or not known, f"{claim}, but |H(f, g) - H(g, f)| is up to {off:.3g}")
 

@@ -49,7 +49,7 @@ def check_manifold(manifold: Manifold, x: ArrayLike | None = None, *, levels: in
     Raises
     ------
     AssertionError
-        With what is wrong, where, and by how much.
+        If a check fails; the message contains the quantity, the position and the size of the error.
 
     See Also
     --------
@@ -108,7 +108,7 @@ def check_group(group: Group, manifold: Manifold, *, random_state: int = 0) -> N
     Raises
     ------
     AssertionError
-        With what is wrong, where, and by how much.
+        If a check fails; the message contains the quantity, the position and the size of the error.
     ValueError
         If a generator is not an isometry.
 
@@ -164,7 +164,7 @@ def check_operator(operator: Operator, d: int = 2, *, random_state: int = 0) -> 
     Raises
     ------
     AssertionError
-        With what is wrong, where, and by how much.
+        If a check fails; the message contains the quantity, the position and the size of the error.
 
     See Also
     --------
@@ -188,7 +188,7 @@ def check_operator(operator: Operator, d: int = 2, *, random_state: int = 0) -> 
 
 
 def check_solver(solver: Problem, *, random_state: int = 0) -> None:
-    """Check a kind of problem on a random system of 6 functions.
+    """Check a spectral problem on a random system of 6 functions.
 
     Values and functions, up to signs, do not depend on the basis. Ritz values of a solution in its system are its
     values, and its score is not less than that of random functions.
@@ -203,7 +203,7 @@ def check_solver(solver: Problem, *, random_state: int = 0) -> None:
     Raises
     ------
     AssertionError
-        With what is wrong, where, and by how much.
+        If a check fails; the message contains the quantity, the position and the size of the error.
 
     See Also
     --------
@@ -240,10 +240,10 @@ def check_solver(solver: Problem, *, random_state: int = 0) -> None:
 def check_estimator(
     estimator: Any, x: ArrayLike, y: ArrayLike | None = None, *, exchangeable: bool = True, random_state: int = 0
 ) -> None:
-    """Check what the result of an estimator with fixed functions depends on.
+    """Check invariances of the result of an estimator with fixed functions.
 
-    It must not depend on chunks, on single precision, on pickling or saving and, if rows are exchangeable, on their
-    order and on whether a row is repeated or has the weight 2.
+    The result must not depend on chunks, on single precision, on pickling or saving and, if rows are exchangeable, on
+    their order and on whether a row is repeated or has the weight 2.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ def check_estimator(
     Raises
     ------
     AssertionError
-        With what is wrong, where, and by how much.
+        If a check fails; the message contains the quantity, the position and the size of the error.
 
     See Also
     --------

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from daskspectral.basis import Block, FourierLattice
-from daskspectral.basis.lattice import prior_weights
+from daskspectral.basis.lattice import spectral_weights
 from daskspectral.forms import Atom, Field
 from daskspectral.kernels import Exponential, Gaussian, Matern, Radial
 from daskspectral.workspace import Workspace
@@ -99,7 +99,7 @@ OWN = Radial(lambda s: np.exp(-0.5 * s), [lambda s: -0.5 * np.exp(-0.5 * s)])
 def test_a_prior_reproduces_its_kernel(kernel: Any, lattice: FourierLattice, tolerance: float) -> None:
     rng = np.random.default_rng(0)
     x, y = (lattice.domain.center + rng.uniform(-1, 1, (n, lattice.dimension)) for n in (20, 15))
-    found = lattice.values(y).T @ (prior_weights(kernel, lattice)[:, None] * lattice.values(x))
+    found = lattice.values(y).T @ (spectral_weights(kernel, lattice)[:, None] * lattice.values(x))
     np.testing.assert_allclose(found, kernel.values(x, y) / kernel.diagonal(x[:1]), atol=tolerance)
 
 
@@ -112,9 +112,9 @@ def test_weights_do_not_depend_on_the_unit(kernel: Any, scale: float, unit: floa
     """Positive, of sum 1, and the same where scale and box are in another unit."""
     lattice = FourierLattice((3, 4), box=[(-1, 2), (0, 5)])
     other = FourierLattice((3, 4), box=[(-unit, 2 * unit), (0, 5 * unit)])
-    weights = prior_weights(kernel(scale), lattice)
+    weights = spectral_weights(kernel(scale), lattice)
     assert weights.sum() == pytest.approx(1)
     assert (weights > 0).all()
-    np.testing.assert_allclose(prior_weights(kernel(scale * unit), other), weights, rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(spectral_weights(kernel(scale * unit), other), weights, rtol=1e-9, atol=1e-15)
     h = len(lattice.frequencies.half)
     np.testing.assert_array_equal(weights[1 : h + 1], weights[h + 1 :])

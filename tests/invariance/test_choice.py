@@ -37,7 +37,7 @@ def test_validation_error_is_that_of_rows_that_are_not_uniform() -> None:
 
 def test_no_skill_on_validation_rows_is_warned_of() -> None:
     x = S2.sample(400, rng())
-    with pytest.warns(ReliabilityWarning, match="the constant, and predictions are the mean of y"):
+    with pytest.warns(ReliabilityWarning, match="constant"):
         dsp.InvariantRegressor(S2, n_eigenfunctions=3).fit(x, x[:, 0])
     skew = rng().normal(size=(1000, 2))
     with pytest.warns(ReliabilityWarning, match=r"R\^2 = -"):
@@ -86,7 +86,7 @@ def target(x: Array) -> Array:
 def test_projection_reports_its_error() -> None:
     x = cap(8000, 90, np.random.default_rng(0))
     model = dsp.InvariantRegressor(S2, n_eigenfunctions=9, solver="projection")
-    with pytest.warns(dsp.FitWarning, match="the rows are not uniform on Sphere"):
+    with pytest.warns(dsp.FitWarning, match="Sphere"):
         assert model.fit(x, target(x)).score(NEW, target(NEW)) < 0.75
 
 

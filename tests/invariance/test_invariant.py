@@ -147,7 +147,7 @@ def test_bad_parameters_before_any_task(changes: dict[str, Any], what: str) -> N
 
 def test_moments_of_something_else(fitted: dsp.InvariantRegressor) -> None:
     other = dsp.HermiteRegressor(dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0), 20), folds=None).fit(X, Y).moments_
-    with pytest.raises(ValueError, match="measure them"):
+    with pytest.raises(ValueError, match="InvariantRegressor"):
         make().fit_moments(other)
     for changes in ({"group": gr.Cyclic(3)}, {"manifold": PeriodicBox([0] * 3, [1] * 3)}):
         with pytest.raises(ValueError, match=r"Permutations\(d=3\)"):
@@ -261,7 +261,7 @@ def test_saved_updated_cloned(tmp_path: Path) -> None:
         np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
         np.testing.assert_allclose(loaded.update(X, FIELD).predict(X), whole.predict(X), atol=1e-6)
     assert [c.shape for c in whole.coef_] == [(2 * level + 1, 3) for level in range(len(whole.coef_))]
-    with pytest.raises(ValueError, match="measure them again"):
+    with pytest.raises(ValueError, match="Permutations"):
         equivariant(output=[np.linalg.det(g.matrix) * g.matrix for g in CUBE.generators]).fit_moments(whole.moments_)
 
 

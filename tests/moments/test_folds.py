@@ -126,7 +126,7 @@ def test_folds_add_group_by_group() -> None:
     a, b = folds(seed=1), folds(4, seed=2, landmarks=True)
     for one, other in ((a, b), (b, a)):
         total = folds_of(moments(one) + moments(other))
-        assert (total.number, total.reserved, total.judges) == (3, (), (0, 1, 2))
+        assert (total.number, total.reserved, total.validation_folds) == (3, (), (0, 1, 2))
         for found, x, y in ((total.weight, a.weight, b.weight), (total.count, a.count, b.count)):
             np.testing.assert_array_equal(found, np.append(x, 0) + y)
         for name, values in total.arrays.items():

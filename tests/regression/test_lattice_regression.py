@@ -7,7 +7,7 @@ import pytest
 
 import daskspectral as dsp
 from daskspectral.basis import FourierBasis
-from daskspectral.basis.lattice import prior_weights
+from daskspectral.basis.lattice import spectral_weights
 from daskspectral.choosing.prior import INTERCEPT
 from daskspectral.kernels import Gaussian, Kernel
 from tests.common import doubtful
@@ -48,7 +48,7 @@ def test_the_normal_equations(gradients: bool, weight: float) -> None:
     model = dsp.HermiteRegressor(lattice, alpha, gradient_weight=weight, random_state=0)
     model.fit(X[rows], Y[rows], gradients=T[rows] if gradients else None, sample_weight=w)
     basis = model.basis_
-    prior = prior_weights(kernel, basis)
+    prior = spectral_weights(kernel, basis)
     prior[0] = INTERCEPT**2
     features = [basis.values(X[rows])]
     mean = w @ Y[rows] / w.sum()
