@@ -50,7 +50,7 @@ frame) are paired by time, so that no pair spans a gap; a lag such as "6h" is co
     forecast(x, steps)                  mean of the columns later; forecast_score(x) on other rows
     equilibrium_weights(x)              weights for trajectories that do not start in equilibrium
 
-All of them accept a list of trajectories; `transform` and similar methods then return a list.
+`fit` and these methods accept a list of trajectories; `transform` and similar methods then return a list.
 
 `dsp.plot` draws results (`free_energy`, `eigenfunctions`, `timescales`, ...); `dsp.report` writes one page.
 
@@ -90,15 +90,15 @@ other files to arrays, or to zarr and Parquet, which tasks read in parallel (`da
     ds.write_dataset(ds.dataset("x.csv", format="csv"), "x.parquet", format="parquet")
 
 In `fit(x, sample_weight=w)` a weight of 2 equals the row twice in all sums and penalties. Landmarks, kernel and penalty
-are chosen from samples and folds of the rows without weights: weights and repeated rows have the same fit only if
-these are given.
+are selected on samples and folds of the rows without weights: weights and repeated rows yield the same fit only if
+landmarks, kernel and penalty are given.
 
 Parameters
 ----------
 The parameters of `SpectralDecomposition` that are changed most often:
 
     basis=Landmarks("gaussian:0.5", 300)            kernel, or `dsp.kernels.Gaussian(0.5)`, and number of landmarks;
-                                                    what is omitted, or "auto" as in "matern:1.5:auto", is chosen
+                                                    parts omitted, or "auto" as in "matern:1.5:auto", are chosen
     basis=Landmarks(periods={0: 360.0})             a periodic column
     basis=DirichletBasis(Landmarks(), boundary)     functions that are 0 at the boundary of the data
     basis=FourierBasis()                            1 to 3 columns, any number of rows: some hundred times faster

@@ -1,7 +1,7 @@
 """Guarantees: what holds for every run, and what raises a warning.
 
-- **The same bits.** The same rows in the same chunks, with the same parameters, have results with the same bits on the
-  same kind of processor, for any scheduler, number of workers and order of completion, with or without a restart;
+- **Identical results.** The same rows in the same chunks, with the same parameters, yield bitwise identical results on
+  the same kind of processor, for any scheduler, number of workers and order of completion, with or without a restart;
   eigenvalues also require the same number of BLAS threads in the driving process (`OPENBLAS_NUM_THREADS`).
 - **No partial output.** Outputs appear whole or not at all, with their settings, also at a URL: the metadata, without
   which the output cannot be loaded, are written last, and the next run removes what a killed run left. A store on a
@@ -34,6 +34,6 @@
   the best scale is at the boundary of the search, rows are copies of others, or consecutive rows are correlated. The
   intervals describe sampling errors, and extend to the values of other candidates of the search: on 37 problems with
   known spectra they contain .94 of the exact values at 1000 and 10 000 rows, fewest if the functions are too few (a
-  narrow gap) or tails are heavy (`examples/benchmarks/first_fit.py`; slow processes: `slow_dynamics.py`). How well a
-  basis suits the operator is found by comparing kernels, as the default does; a given kernel is not compared.
+  narrow gap) or tails are heavy (`examples/benchmarks/first_fit.py`; slow processes: `slow_dynamics.py`). The
+  choice of a kernel is tested by comparison with others, as in the default search; a kernel that is given is not.
 """
