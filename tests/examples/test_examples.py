@@ -13,7 +13,7 @@ SIZES = {
     **dict.fromkeys(FUNCTIONS, 10_000),
     **{"figure4_hermite_regression": 1000, "double_well": 10_000, "digits_embedding": 900, "dipole": 200},
     **{"wallpaper": 100, "torsions": 300_000, "positions": 100_000, "climate_field": None},
-    **{"pulsar_clusters": 1500, "performance_report": 8000},
+    **{"pulsar_clusters": 1500, "performance_report": 8000, "million_clusters": 20_000},
 }
 SMALLER = {  # attributes of the scripts
     "positions": {"ORDERS": (20, 14), "FEWER": (10, 7)},
@@ -28,6 +28,7 @@ AT_MOST = {
     "dipole": {"relative error, equivariant": 0.005, "largest |f(R x) - R f(x)|": 1e-10},
     "wallpaper": {"error over the spread, p4g": 0.005, "largest change under the group": 1e-12},
     "torsions": {"largest relative error of a slow time scale": 0.35},
+    "million_clusters": {"adjusted Rand index, k-means": 0.65},
     "positions": {"largest relative error": 0.05},
 }
 AT_LEAST = {
@@ -38,6 +39,11 @@ AT_LEAST = {
     "torsions": {"least squared correlation of a slow mode with the grid's": 0.98},
     "pulsar_clusters": {"adjusted Rand index, slowest eigenfunction": 0.9},
     "climate_field": {"share of the first": 0.48},  # El Nino
+    "million_clusters": {
+        "adjusted Rand index": 0.95,
+        "adjusted Rand index of new rows": 0.95,
+        "eigenvalue after the gap over the one before": 3,
+    },
 }
 
 
