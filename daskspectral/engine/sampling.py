@@ -49,11 +49,12 @@ def draw_rows(
     its fields are. The `description` is that of the run.
 
     The draw depends on the generator and the number of rows only. Invalid rows raise InvalidRowError for the lowest
-    one of the whole source, or with on_invalid="skip" are replaced by further draws (fewer rows if no more exist).
+    one of the whole source, or with on_invalid="skip" are replaced by further draws (fewer rows if no more exist), as
+    are rows of weight 0, unless all rows have it.
     """
     n = source.n
     numbers = np.sort(rng.choice(n, min(size, n), replace=False))
-    options: dict[str, Any] = {"view": view, "raw": raw, "description": description}
+    options: dict[str, Any] = {"view": view, "raw": raw, "description": description, "weighted": True}
     rows, points = take_rows(source, numbers, **options)
     tried = numbers
     while len(rows) < size and len(tried) < n:
@@ -98,16 +99,26 @@ def _spread(source: Source, size: int, rng: np.random.Generator) -> NDArray[np.i
 
 
 def take_rows(
-    source: Source, numbers: Array, *, view: str = "x", raw: bool = False, description: str = "sample"
+    source: Source,
+    numbers: Array,
+    *,
+    view: str = "x",
+    raw: bool = False,
+    description: str = "sample",
+    weighted: bool = False,
 ) -> tuple[Array, Array]:
     """Return the valid rows among these sorted numbers: numbers (m,), and prepared points (m, d) in a view.
 
-    With `raw` the points are not prepared, (m, n_features_in), float64. With on_invalid="raise"
-    raises InvalidRowError for the lowest invalid row of the whole source.
+    With `raw` the points are not prepared, (m, n_features_in), float64. With on_invalid="raise" raises InvalidRowError
+    for the lowest invalid row of the whole source. With `weighted`, rows of weight 0 are left out, unless all have it.
     """
-    taken = _mapped(source, (view,), numbers, raw, description)
+    weighted &= "weight" in source.readers
+    taken = _mapped(source, (view, "weight") if weighted else (view,), numbers, raw, description)
     if taken is None:
         return np.empty(0, dtype=np.int64), np.empty((0, source.width(view) if raw else source.dimension_at(view)))
+    if weighted:
+        heavy = taken[:, -1] > 0
+        taken = taken[heavy if heavy.any() else slice(None), :-1]
     return taken[:, 0].astype(np.int64), taken[:, 1:]
 
 

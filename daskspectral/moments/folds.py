@@ -56,7 +56,7 @@ def copies_words(x: Array, rows: int) -> str:
     if pairs < LEAST_PAIRS or copies <= LEAST_COPIES:
         return ""
     return (
-        f"rows are copies of others, about {copies:.2g} copies for each row, so that intervals are about "
+        f"rows are copies of others, about {float(f'{copies:.2g}'):g} copies for each row, so that intervals are about "
         f"{np.sqrt(1 + copies):.3g} times too narrow. Pass each row once, with sample_weight, or folds=labels"
     )
 

@@ -1,5 +1,6 @@
 """SpectralClustering: clusters of many shapes, new rows, stores, appended rows, schedulers, and what it refuses."""
 
+import pickle
 from typing import Any
 
 import dask
@@ -7,6 +8,7 @@ import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 import xarray as xr
 import zarr
 from sklearn import datasets
@@ -210,6 +212,50 @@ def test_the_cut_is_the_sum_of_probabilities_to_leave_a_cluster() -> None:
 def test_what_cannot_work_is_refused(x: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         fitted(x, **options)
+
+
+FEW, SIDES = datasets.make_moons(240, noise=0.05, random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "count"),
+    [
+        (np.ones((9, 2)), np.zeros(9), 1),
+        (FEW[:12], np.arange(12), 12),
+        (np.rint(1.5 * BLOBS).astype(int), OWNERS, 3),
+        (np.column_stack([FEW, np.ones(240)]), SIDES, 2),
+        (np.tile(FEW, (5, 1)), np.tile(SIDES, 5), 2),
+        (np.vstack([FEW, np.tile(FEW[:1], (240, 1))]), np.append(SIDES, np.full(240, SIDES[0])), 2),
+        (FEW.astype(np.float32), SIDES, 2),
+        (scipy.sparse.csr_array(FEW), SIDES, 2),
+        *((FEW * scale, SIDES, 2) for scale in (1e-300, 1e-12, 1e12, 1e150)),
+        (FEW + 1e7, SIDES, 2),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:rows are copies:daskspectral.ReliabilityWarning")
+def test_rows_of_any_kind_and_unit_have_their_labels(x: Any, y: Any, count: int) -> None:
+    model = fitted(x, count)
+    assert adjusted_rand_score(y, model.labels_) == 1
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(x), model.labels_)
+
+
+def test_more_clusters_than_centroids_and_a_single_row() -> None:
+    assert fitted(FEW, 12, n_centroids=5).cluster_shares_.min() > 0.02
+    with pytest.raises(ValueError, match="2 or more rows"):
+        fitted(FEW[:1], 1)
+    with pytest.warns(dsp.ReliabilityWarning, match="clear gap"):
+        assert fitted(np.ones((9, 2)), "auto").n_clusters_ == 1
+
+
+def test_rows_of_weight_0_change_nothing_and_copies_are_counted() -> None:
+    far, light = 50 + np.arange(40.0).reshape(20, 2), np.append(np.ones(240), np.zeros(20))
+    with pytest.warns(dsp.ExtrapolationWarning, match="20 of 260 rows"):
+        labels = fitted(np.vstack([FEW, far]), 2, sample_weight=light).labels_
+    assert adjusted_rand_score(SIDES, labels[:240]) == 1
+    with pytest.warns(dsp.ReliabilityWarning, match="about 9 copies for each row"):
+        fitted(np.tile(FEW, (10, 1)))
+    with pytest.warns(dsp.ReliabilityWarning, match="about 120 copies"):
+        fitted(np.vstack([FEW, np.tile(FEW[:1], (240, 1))]))
 
 
 def test_one_column_ties_and_single_clusters_have_labels() -> None:
