@@ -63,7 +63,7 @@ class JumpSystem(System):
 def gap_ratios(moments: Moments, coefficients: Array) -> tuple[Array, Array]:
     """Return the ratios of successive eigenvalues, with standard errors.
 
-    They are r_k = (λ_k + e) / (λ_(k + 1) + e), e = 3e-4, k = 2 to K - 1, of K functions.
+    They are r_k = (λ_k + e) / (λ_(k + 1) + e), e = 3e-5, k = 2 to K - 1, of K functions.
 
     Values without a fold are those of the same functions, correct to first order. Errors are 0 without folds.
     """

@@ -14,8 +14,8 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 Array = NDArray[np.floating[Any]]
-CLEAR = 0.4  # a gap is clear if an eigenvalue is below this fraction of the next one
-GAP = 3e-4  # eigenvalues below this are compared as 0
+CLEAR = 0.22  # a gap is clear if an eigenvalue is below this fraction of the next one: 1 / 4 in a chain without gaps
+GAP = 3e-5  # eigenvalues below this are compared as 0
 CLOSED = 1e-5  # 1 - s below which the walk does not leave a component
 LEAST = 1e-6  # s² below which functions are rounding
 
@@ -56,7 +56,7 @@ def walk_values(gram: Array, most: int) -> Array:
 
 
 def gap_ratio(values: Array) -> Array:
-    """Return the ratios (λ_k + e) / (λ_(k + 1) + e), e = 3e-4, of ascending eigenvalues."""
+    """Return the ratios (λ_k + e) / (λ_(k + 1) + e), e = 3e-5, of ascending eigenvalues."""
     return np.asarray((values[:-1] + GAP) / (values[1:] + GAP))
 
 

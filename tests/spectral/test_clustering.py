@@ -123,11 +123,19 @@ def test_the_number_of_clusters_follows_from_the_gap() -> None:
     assert model.n_clusters_ == 3
     assert adjusted_rand_score(OWNERS, model.labels_) > 0.98
     ratios, errors = gap_ratios(model.moments_, model.coefficients_)
-    values = model.eigenvalues_ + 3e-4
+    values = model.eigenvalues_ + 3e-5
     np.testing.assert_allclose(ratios, values[1:-1] / values[2:], rtol=1e-6)
     assert (errors > 0).any()
     with pytest.warns(dsp.ReliabilityWarning, match="clear gap"):
         fitted(np.random.default_rng(0).uniform(size=(400, 2)), "auto")
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_thin_line_has_no_clear_number_of_clusters(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    line = np.column_stack([8 * rng.random(300), 0.2 * rng.normal(size=300)])  # eigenvalues as 1, 4, 9, ...
+    with pytest.warns(dsp.ReliabilityWarning, match="clear gap"):
+        dsp.SpectralClustering("auto", random_state=seed).fit(line)
 
 
 @pytest.mark.slow
