@@ -1,14 +1,15 @@
 """Beside the tools that people know, on the same data in the same form: lines of code, seconds, memory, the answer.
 
 Empirical orthogonal functions of a gridded field in a zarr group, and of fewer rows than columns (xeofs 3); slow modes
-of a trajectory, by default and with functions that are given (deeptime 0.4.5); clusters of ten tables, by the adjusted
-Rand index, features of a table of which half of the labels are known, and a first fit of a few thousand rows
-(scikit-learn); and the import alone. Each side is the program that its own documentation would have one write, with its
-defaults: it is shown by --show, its lines are counted (imports too), and it runs in a process of its own with one BLAS
-thread. "CPU s" is the time of all threads in the second, warm run (of an import the first), and "ratio" that over the
-other side's; "MB" is what the process takes beyond its imports. The sides run in turn, and medians are shown.
+of a trajectory, by default and with functions that are given (deeptime 0.4.5); clusters of 28 tables and three more in
+--tables, three seeds each, by the adjusted Rand index (scikit-learn, umap-learn); features of a table of which half of
+the labels are known, and a first fit of a few thousand rows (scikit-learn); and the import alone. Each side is the
+program that its own documentation would have one write, with its defaults: it is shown by --show, its lines are counted
+(imports too), and it runs in a process of its own with one BLAS thread. "CPU s" is the time of all threads in the
+second, warm run (of an import the first), and "ratio" that over the other side's; "MB" is what the process takes beyond
+its imports. The sides run in turn, and medians are shown.
 
-    python -m venv peers && peers/bin/pip install xeofs deeptime==0.4.5 scikit-learn zarr dask
+    python -m venv peers && peers/bin/pip install xeofs deeptime==0.4.5 scikit-learn umap-learn zarr dask
     python examples/benchmarks/beside_others.py --peers peers/bin/python --json beside_others.json
 """
 
@@ -26,9 +27,9 @@ from typing import Any
 import click
 import numpy as np
 import xarray as xr
-from common import folder_option, options, report
+from cluster_tables import tables
+from common import Rows, folder_option, options, report
 from scipy.signal import lfilter
-from sklearn import datasets
 
 HEAD = """
 import json, sys, time, warnings
@@ -63,11 +64,21 @@ NEIGHBORS = """known, new = model.transform(x[::2]), model.transform(x[1::2])
 score = KNeighborsClassifier().fit(known, y[::2]).score(new, y[1::2])
 answer = [score]
 """
-CLUSTERS = {  # tables, with their number of clusters
-    **{"wine": 3, "cancer": 2, "iris": 3, "digits": 10, "circles": 2, "moons": 2, "rings": 3},
-    **{"varied": 3, "aniso": 3, "unbalanced": 3},
+CLUSTERS = {  # the imports and the labels of each side
+    "daskspectral": ("import daskspectral as dsp", "dsp.SpectralClustering(count, random_state=seed).fit_predict(x)"),
+    "KMeans": ("from sklearn.cluster import KMeans", "KMeans(count, n_init=10, random_state=seed).fit_predict(x)"),
+    "SpectralClustering": (
+        "from sklearn.cluster import SpectralClustering",
+        'SpectralClustering(count, affinity="nearest_neighbors", random_state=seed).fit_predict(x)',
+    ),
+    "UMAP + KMeans": (
+        "from sklearn.cluster import KMeans\nfrom umap import UMAP",
+        "KMeans(count, n_init=10, random_state=seed).fit_predict(UMAP(random_state=seed).fit_transform(x))",
+    ),
+    "HDBSCAN": ("from sklearn.cluster import HDBSCAN", "HDBSCAN(copy=True).fit_predict(x)"),
 }
-HERE = ("daskspectral", "scikit-learn", "k-means")
+HERE = ("daskspectral", "scikit-learn", "KMeans", "SpectralClustering", "HDBSCAN")
+FOLDER = click.Path(exists=True, file_okay=False, path_type=Path)
 KERNEL = "basis=dsp.basis.Landmarks(dsp.kernels.Gaussian(1.0))"
 
 
@@ -104,20 +115,22 @@ answer = model.singular_values[:3].tolist()
     }
 
 
-def clusters(name: str, count: int) -> dict[str, str]:
-    """Return the sides of clusters of a table, with their index."""
-    read = f'x, y = np.load(f"{{folder}}/{name}_x.npy"), np.load(f"{{folder}}/{name}_y.npy")\n'
-    score = "from sklearn.metrics import adjusted_rand_score\n"
-    both = "from sklearn.cluster import KMeans, SpectralClustering\nimport numpy as np\n# --\n"
-
-    def program(imports: str, model: str) -> str:
-        return f"{score}{imports}{read}labels = {model}.fit_predict(x)\nanswer = [adjusted_rand_score(y, labels)]\n"
-
-    return {
-        "daskspectral": program(OURS, f"dsp.SpectralClustering({count}, random_state=0)"),
-        "scikit-learn": program(both, f'SpectralClustering({count}, affinity="nearest_neighbors", random_state=0)'),
-        "k-means": program(both, f"KMeans({count}, n_init=10, random_state=0)"),
-    }
+def clusters(side: str) -> str:
+    """Return the program of a side: clusters of all tables of all seeds, with their index and CPU seconds."""
+    imports, labels = CLUSTERS[side]
+    return f"""{imports}
+from pathlib import Path
+import numpy as np
+from sklearn.metrics import adjusted_rand_score
+# --
+answer, paths = [], sorted(Path(folder).glob("clusters/*.npz"))
+for path in paths[:1] + paths:  # the first one compiles
+    x, y = np.load(path)["x"], np.load(path)["y"]
+    count, seed, cpu = len(np.unique(y)), int(path.stem[-1]), time.process_time()
+    labels = {labels}
+    answer.append([path.stem[:-2], adjusted_rand_score(y, labels), time.process_time() - cpu])
+answer = answer[1:]
+"""
 
 
 TASKS = {
@@ -128,7 +141,7 @@ TASKS = {
     **{f"{n} rows": rows(n) for n in (1000, 10_000)},
     **{f"{n} rows, kernel": rows(n, KERNEL) for n in (1000, 10_000)},
     **{f"{n} rows, no folds": rows(n, f"{KERNEL}, folds=None") for n in (1000, 10_000)},
-    **{f"clusters of {name}": clusters(name, count) for name, count in CLUSTERS.items()},
+    "clusters": {side: clusters(side) for side in CLUSTERS},
     "slow modes": slow(""),
     "slow modes, monomials": slow("basis=dsp.basis.MonomialBasis(2, 3)"),
     **{f"wide field, {n} x {d}": wide(n, d) for n, d in ((480, 2000), (1000, 5000), (1200, 10_000))},
@@ -168,43 +181,54 @@ def write_data(folder: Path, months: int) -> None:
     pair = [lfilter([1], [1, -a], rng.standard_normal(100_000) * np.sqrt(1 - a * a)) for a in (0.95, 0.8)]
     noise = np.random.default_rng(1)
     scores = noise.standard_normal((1200, 30)) * 8 * np.exp(-np.arange(30) / 6)
-    tables = {
+    arrays = {
         "wide": scores @ noise.standard_normal((30, 10_000)) + noise.standard_normal((1200, 10_000)),
         "normal": rng.standard_normal((10_000, 2)),
         "pair": np.stack(pair, axis=1),
     }
-    for name, (x, y) in cluster_tables(rng).items():
-        tables |= {f"{name}_x": x, f"{name}_y": y}
-    for name, table in tables.items():
+    for name, table in arrays.items():
         np.save(folder / f"{name}.npy", table)
 
 
-def cluster_tables(rng: np.random.Generator) -> dict[str, tuple[Any, Any]]:
-    """Return the tables of `CLUSTERS`, real ones with columns of variance 1 but for images, and their classes."""
-    real = {"wine": datasets.load_wine, "cancer": datasets.load_breast_cancer, "iris": datasets.load_iris}
-    found = {name: load(return_X_y=True) for name, load in real.items()}
-    found = {name: ((x - x.mean(axis=0)) / x.std(axis=0), y) for name, (x, y) in found.items()}
-    angle, ring = rng.uniform(0, 2 * np.pi, 600), np.arange(600) % 3
-    rings = np.column_stack([np.cos(angle), np.sin(angle)]) * (1.0 + ring[:, None])
-    blobs, classes = datasets.make_blobs(1500, random_state=170)
-    uneven = {"centers": [[0, 0], [6, 0], [0, 6]], "cluster_std": [1.5, 0.5, 0.3]}
-    return found | {
-        "digits": datasets.load_digits(return_X_y=True),
-        "circles": datasets.make_circles(1500, factor=0.5, noise=0.05, random_state=0),
-        "moons": datasets.make_moons(1500, noise=0.05, random_state=0),
-        "rings": (rings + 0.03 * rng.standard_normal(rings.shape), ring),
-        "varied": datasets.make_blobs(1500, cluster_std=[1.0, 2.5, 0.5], random_state=170),
-        "aniso": (blobs @ [[0.6, -0.6], [-0.4, 0.8]], classes),
-        "unbalanced": datasets.make_blobs([1000, 100, 20], random_state=0, **uneven),
-    }
+def compare_clusters(
+    python: str, folder: Path, files: Path | None, seeds: int, quick: bool = False
+) -> tuple[Rows, list[str]]:
+    """Return a row for each table (of three if quick): the index of each side, ours less the better of two; notes."""
+    (folder / "clusters").mkdir(parents=True, exist_ok=True)
+    for seed in range(1 if quick else seeds):
+        for name, (x, y) in list(tables(seed, files).items())[: 3 if quick else None]:
+            np.savez(folder / "clusters" / f"{name} {seed}.npz", x=x, y=y)
+    found: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    notes, names = [], []
+    for side in CLUSTERS:
+        try:
+            answer = run(sys.executable if side in HERE else python, clusters(side), folder, warm=False)["answer"]
+        except click.ClickException as error:
+            notes.append(f"{side} is left out: {error.message.splitlines()[-1]}")
+            continue
+        for name, index, cpu in answer:
+            found.setdefault(name, {}).setdefault(side, []).append((index, cpu))
+        names.append(side)
+    rows = []
+    for name, sides in found.items():
+        index, cpu = (np.array([[one[i] for one in sides[side]] for side in names]) for i in range(2))
+        means = dict(zip(names, index.mean(axis=1).round(3), strict=True))
+        seconds = {f"{side}, CPU s": value for side, value in zip(names, np.median(cpu, axis=1).round(2), strict=True)}
+        ahead = np.mean(index[0] - index[1:3].max(axis=0))
+        rows.append({"table": name, **means, "ours - better of two": ahead, **seconds})
+    keys = [key for key in rows[0] if key != "table"]
+    rows.append({"table": "mean", **{key: np.mean([row[key] for row in rows]) for key in keys}})
+    worst = min(rows[:-1], key=lambda row: row["ours - better of two"])
+    notes.append(f"worst: {worst['ours - better of two']:.3f}, {worst['table']}")
+    return rows, notes
 
 
-def run(python: str, program: str, folder: Path) -> dict[str, Any]:
-    """Return the measurements of a program, from a process of its own."""
+def run(python: str, program: str, folder: Path, warm: bool = True) -> dict[str, Any]:
+    """Return the measurements of a program, from a process of its own, of its second run if it imports anything."""
     imports, _, work = program.partition("# --\n")
     code = f"{HEAD}{imports}\ndef work():\n{textwrap.indent(work, '    ')}    return answer\n"
-    code += f"imports = {bool(imports.strip())}\n{TAIL}"
-    alone = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    code += f"imports = {warm and bool(imports.strip())}\n{TAIL}"
+    alone = os.environ | dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
     done = subprocess.run([python, "-c", code, str(folder)], capture_output=True, text=True, check=False, env=alone)
     if done.returncode:
         raise click.ClickException(f"{python} could not run this program:\n{program}\n{done.stderr[-1000:]}")
@@ -216,10 +240,20 @@ def run(python: str, program: str, folder: Path) -> dict[str, Any]:
 @click.option("--peers", default=sys.executable, show_default=True, help="a Python that has the other packages")
 @click.option("--task", "tasks", multiple=True, type=click.Choice([*TASKS]), default=tuple(TASKS), help="only these")
 @click.option("--show", is_flag=True, help="print the programs, and stop")
+@click.option("--tables", "files", type=FOLDER, help="a folder with mnist.npz, htru2.npz, penguins.npz: X and y")
+@click.option("--seeds", default=3, show_default=True, help="of the tables of clusters")
 @folder_option
 @options(3)
 def main(
-    peers: str, tasks: tuple[str, ...], show: bool, folder: Path, repeats: int, json_path: Path | None, quick: bool
+    peers: str,
+    tasks: tuple[str, ...],
+    show: bool,
+    files: Path | None,
+    seeds: int,
+    folder: Path,
+    repeats: int,
+    json_path: Path | None,
+    quick: bool,
 ) -> None:
     """Compare the same tasks in this package and in others."""
     folder, table = folder / "beside_others", []
@@ -229,6 +263,10 @@ def main(
         sides = TASKS[name]
         if show:
             click.echo("".join(f"---- {name}, {side}\n{program}" for side, program in sides.items()))
+            continue
+        if name == "clusters":
+            rows, notes = compare_clusters(peers, folder, files, seeds, quick)
+            report("clusters", rows, json_path and json_path.with_stem(f"{json_path.stem}-clusters"), notes)
             continue
         pythons = {side: sys.executable if side in HERE else peers for side in sides}
         rounds = [{side: run(pythons[side], sides[side], folder) for side in sides} for _ in range(repeats)]

@@ -38,6 +38,19 @@ def test_quick(name, tmp_path):
         assert all(float(row["answer"]) > 0.9 for row in rows)  # five nearest neighbors on digits
 
 
+@doubtful
+@pytest.mark.slow
+def test_clusters_by_several_tools(tmp_path):
+    out = tmp_path / "out.json"
+    line = ["--quick", "--task", "clusters", "--folder", str(tmp_path), "--json", str(out)]
+    done = CliRunner().invoke(import_module("beside_others").main, line, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    found = json.loads((tmp_path / "out-clusters.json").read_text())
+    assert [row["table"] for row in found["rows"]] == ["cancer", "iris", "wine", "mean"]
+    assert found["rows"][-1]["ours - better of two"] > -0.02
+    assert "UMAP + KMeans" in found["rows"][0] or "UMAP + KMeans is left out" in found["notes"][0]
+
+
 @pytest.mark.slow
 def test_spectra_against_meshes():
     problems = import_module("problems")
