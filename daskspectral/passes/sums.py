@@ -447,7 +447,7 @@ def _part_bytes(reader: Reader, rows: int, least: int) -> int:
     row = int(np.prod(reader.shape[1:])) * reader.dtype.itemsize
     if reader.lazy:
         block = max(rows, int(np.diff(reader.edges).max()))
-        return block * row * 13 // 10
+        return block * row * 7 // 5
     if isinstance(reader, TableReader):
         return 2 * int(np.diff(reader.edges).max()) * row
     if not reader.chunk:

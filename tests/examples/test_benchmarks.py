@@ -11,7 +11,14 @@ from tests.common import doubtful
 
 QUICK = {  # options of those that need little time
     **dict.fromkeys(["chunk_kernel", "first_fit", "from_zarr", "kills", "memory", "mode_rates", "slow_dynamics"], ""),
-    **{"growing_cluster": "", "billion": "", "error_bars": "", "gpu": "--device cpu", "sdp": "--only passes"},
+    **{
+        "growing_cluster": "",
+        "peaks": "",
+        "billion": "",
+        "error_bars": "",
+        "gpu": "--device cpu",
+        "sdp": "--only passes",
+    },
     "beside_others": "--task table --repeats 1",
 }
 # Finite elements (P2 on triangles), by another program; within 3e-4 of the limit
