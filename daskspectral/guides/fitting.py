@@ -48,7 +48,8 @@ frame) are paired by time, so that no pair spans a gap; a lag such as "6h" is co
     metastable_sets(m)                  PCCA+, with probabilities, rates, passage times, memberships(x), predict(x)
     first_passage(x, a, b)              committor(x) and passage_time(x); also for generators
     forecast(x, steps)                  mean of the columns later; forecast_score(x) on other rows
-    equilibrium_weights(x)              weights for trajectories that do not start in equilibrium
+    equilibrium_weights(x)              weights for trajectories that do not start in equilibrium; both with intervals
+                                        by `interval=True`
 
 `fit` and these methods accept a list of trajectories; `transform` and similar methods then return a list.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Self
@@ -472,9 +472,14 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         ValueError
             If F has another shape, or `patterns_` raises it.
         """
-        if are_trajectories(F):
-            return [self.inverse_transform(each) for each in F]
         patterns = self.patterns_.of_columns(self.n_features_in_)
+        rows = partial(_reconstructed, patterns, self.preparation_.row_columns)
+        return self._in_columns(F, rows, len(patterns.maps))
+
+    def _in_columns(self, F: Any, rows: Callable[[Any], Any], k: int) -> Any:
+        """Return the columns of X that `rows` computes from values (n, k), in the dimensions of labeled data."""
+        if are_trajectories(F):
+            return [self._in_columns(each, rows, k) for each in F]
         labeled = is_data_array(F)
         if labeled and self.numbering[0] in F.dims:
             F = F.transpose(..., self.numbering[0])
@@ -482,13 +487,12 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         lazy = is_dask_array(values)
         values = values if lazy else np.asarray(values)
         labeled = labeled and "layout_" in vars(self)
-        if (values.ndim != 2 and not labeled) or values.shape[-1] != len(patterns.maps):
-            raise ValueError(f"F must have the shape (n, {len(patterns.maps)}) of transform, got {values.shape}")
-        rows = partial(_reconstructed, patterns, self.preparation_.row_columns)
+        if (values.ndim != 2 and not labeled) or values.shape[-1] != k:
+            raise ValueError(f"F must have the shape (n, {k}) of transform, got {values.shape}")
         if lazy:
             import dask.array as da
 
-            chunks = (*values.chunks[:-1], (patterns.maps.shape[-1],))
+            chunks = (*values.chunks[:-1], (rows(np.empty((0, k))).shape[-1],))
             meta = np.empty((0,) * values.ndim)
             found: Any = da.map_blocks(
                 rows, values.rechunk({values.ndim - 1: -1}), chunks=chunks, dtype=float, meta=meta, token="inverse"

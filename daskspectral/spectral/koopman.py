@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -9,23 +11,56 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import BasisRecipe
-from daskspectral.data.source import check_widths, open_trajectories
+from daskspectral.data.source import are_trajectories, check_widths, open_trajectories
 from daskspectral.errors import ParameterError
 from daskspectral.estimators.table import RunContext, open_table
 from daskspectral.moments.attributes import Attributes
-from daskspectral.moments.lags import ChapmanKolmogorov, LagMatrices, both_ends, is_lagged, stationary
+from daskspectral.moments.intervals import jackknife_ends
+from daskspectral.moments.lags import ChapmanKolmogorov, LagMatrices, Reduced, both_ends, is_lagged, stationary
 from daskspectral.moments.patterns import patterns_of
 from daskspectral.operators import Transfer
 from daskspectral.operators.lags import lags_of
 from daskspectral.passes.apply import Result
 from daskspectral.passes.score import explained
 from daskspectral.solvers import Solving
-from daskspectral.spectral.passage import Process, SpanInterval
+from daskspectral.spectral.passage import PARTS, Process, SpanInterval
 from daskspectral.spectral.sets import MetastableSets
 from daskspectral.spectral.summary import dynamic_facts
 from daskspectral.validation import check_integer, check_type
 
 Array = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Forecasts:
+    """Forecasts as linear functions of the fitted functions f: Re(mean + f map), of all rows and without each fold.
+
+    `maps` are (1 + S, k, width) and `means` (1 + S, width), the jackknife variance has the `factor`, and `columns` are
+    those of the fit, None for all.
+    """
+
+    maps: Any
+    means: Any
+    factor: float
+    columns: tuple[int, ...] | None
+
+    def __call__(self, part: int, values: Any) -> Array:
+        """Return the forecasts (..., width), or the lower or upper ends of their intervals, from values (..., k)."""
+        samples = np.stack([(mean + values @ one).real for one, mean in zip(self.maps, self.means, strict=True)])
+        found = samples[0] if part == 0 else jackknife_ends(samples, self.factor)[..., part - 1]
+        if self.columns is not None:
+            found[..., np.setdiff1d(np.arange(found.shape[-1]), self.columns)] = np.nan
+        return np.asarray(found)
+
+
+def _stacked(parts: Sequence[Any]) -> Any:
+    """Return a value and its ends along a last dimension, named `part` in labeled data."""
+    if hasattr(parts[0], "dims"):
+        import xarray as xr
+
+        found = xr.concat(parts, xr.Variable("part", PARTS))
+        return found.transpose(..., "part")
+    return np.stack(parts, axis=-1)
 
 
 class _NoOperatorError(ParameterError, AttributeError):
@@ -208,7 +243,7 @@ class Koopman(Process):
             raise ValueError("sets must be those of this fit. Call metastable_sets of this model")
         return matrices.chapman_kolmogorov(sets.weights, sets.functions)
 
-    def forecast(self, X: Any, steps: int = 1) -> Any:
+    def forecast(self, X: Any, steps: int = 1, *, interval: bool = False) -> Any:
         """Return the conditional mean of the columns of X after `steps` lags, for each row.
 
         The operator propagates the functions in their span, and `inverse_transform` maps them to columns.
@@ -219,11 +254,14 @@ class Koopman(Process):
             Initial rows.
         steps : int, default=1
             Number of lags.
+        interval : bool, default=False
+            Return the ends of 95 % intervals of the mean, by a jackknife over folds, too. Single rows vary by more.
 
         Returns
         -------
-        array of shape (n, d), DataArray or Dataset
-            Forecasts, in the dimensions of labeled data.
+        array of shape (n, d) or (n, d, 3), DataArray, Dataset or list
+            Forecasts, with the ends of their intervals if `interval` (along `part`), in the dimensions of labeled data;
+            a list for a list of trajectories.
 
         Raises
         ------
@@ -231,7 +269,27 @@ class Koopman(Process):
             If columns have no regression (`patterns_`) or are periodic, or right functions have another basis.
         """
         self._check_linear()
-        return self.inverse_transform(self._functions(self.coefficients_ @ self._moved(steps), X))
+        if not interval:
+            return self.inverse_transform(self._functions(self.coefficients_ @ self._moved(steps), X))
+        values, samples = self._functions(self.coefficients_, X), self._forecasts(check_integer("steps", steps, 1))
+        parts = [
+            self._in_columns(values, partial(samples, part), len(self.coefficients_.T)) for part in range(len(PARTS))
+        ]
+        return [_stacked(each) for each in zip(*parts, strict=True)] if are_trajectories(values) else _stacked(parts)
+
+    def _forecasts(self, steps: int) -> _Forecasts:
+        """Return forecasts after `steps` lags as linear functions of the fitted functions, without each fold too.
+
+        The regression of the columns on the functions is that of all rows.
+        """
+        matrices, patterns = self._square_matrices(), self.patterns_.of_columns(self.n_features_in_)
+        moved = np.linalg.matrix_power(np.linalg.solve(matrices.grams, matrices.forms[:, 0]), steps)
+        means = np.broadcast_to(patterns.mean - patterns.offset @ patterns.maps, (len(moved), patterns.mean.size))
+        if self.moments_.operator.center:  # about the means without each fold
+            first = Reduced(self.moments_)("first", self.coefficients_)
+            shift = first - first[0]
+            means = means + (shift - np.einsum("sk,skl->sl", shift, moved)) @ patterns.maps
+        return _Forecasts(moved @ patterns.maps, means, matrices.factor, self.preparation_.row_columns)
 
     def forecast_score(self, X: Any, steps: int = 1, *, progress: bool | None = None) -> float:
         """Return the R² of `forecast`, averaged over the columns, in one pass.

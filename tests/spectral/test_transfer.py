@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.linalg
+import scipy.stats
 import xarray as xr
 from numpy.polynomial.hermite_e import hermeval
 from numpy.typing import NDArray
@@ -15,6 +16,7 @@ from scipy.signal import lfilter
 import daskspectral as dsp
 from daskspectral.basis import Landmarks, MonomialBasis
 from daskspectral.kernels import Gaussian
+from daskspectral.moments.intervals import WIDENED
 from daskspectral.operators import Cross, Transfer
 from tests.common import assert_close, doubtful, koopman
 
@@ -149,6 +151,29 @@ def test_a_forecast_has_the_labels_and_units_of_its_field(series: Any) -> None:
     again = koopman(Transfer(1), basis=LINEAR, n_components=3).fit(series).forecast(series[:10], 2)
     np.testing.assert_allclose(found, 1000 + 50 * again, atol=1e-6)
     assert est.forecast_score(field, 2) > 0.5
+
+
+@pytest.mark.parametrize("center", [False, True])
+def test_intervals_of_a_forecast_are_those_of_fits_without_a_block(series: Any, center: bool) -> None:
+    labels = np.arange(len(series)) * 5 // len(series)
+    given = {"basis": LINEAR, "n_components": 3 - center}
+    est = koopman(Transfer(1, center=center), **given, folds=labels).fit(series)
+    found = est.forecast(series[:4], 3, interval=True)
+    assert_close(found[..., 0], est.forecast(series[:4], 3), 1e-12)
+    samples = []
+    for fold in range(5):
+        weight = (labels != fold).astype(float)
+        part = koopman(Transfer(1, center=center), **given, folds=None).fit(series, sample_weight=weight)
+        samples.append(part.forecast(series[:4], 3))
+    half = (
+        WIDENED
+        * scipy.stats.t.ppf(0.975, 4)
+        * np.sqrt(4 / 5 * np.sum((samples - np.mean(samples, axis=0)) ** 2, axis=0))
+    )
+    assert_close(found[..., 1:], np.stack([found[..., 0] - half, found[..., 0] + half], axis=-1), 1e-6)
+    assert np.isnan(
+        koopman(Transfer(1), **given, folds=None).fit(series).forecast(series[:4], 1, interval=True)[..., 1:]
+    ).all()
 
 
 # -- between two views -------------------------------------------------------------------------------------------------
