@@ -143,7 +143,7 @@ def scoped(variable: ContextVar[T], value: T) -> Iterator[None]:
 
 
 @contextmanager
-def overheard() -> Iterator[dict[str, Rank]]:
+def recorded_warnings() -> Iterator[dict[str, Rank]]:
     """Record warnings of `warn_user` within a block, as "Category: message" -> rank, regardless of filters."""
     heard: dict[str, Rank] = {}
     with scoped(_listening, (*_listening.get(), heard)):
@@ -156,7 +156,7 @@ def column_name(number: int, names: Sequence[str]) -> str:
 
 
 @contextmanager
-def one_doubt() -> Iterator[None]:
+def combined_warnings() -> Iterator[None]:
     """Combine the reliability warnings of a block into one: the first by rank and the number of others."""
     if _waiting.get() is not None:
         yield
@@ -170,7 +170,7 @@ def one_doubt() -> Iterator[None]:
 
 
 @contextmanager
-def doubts_of(*ranks: Rank) -> Iterator[None]:
+def warnings_of_rank(*ranks: Rank) -> Iterator[None]:
     """Keep only the reliability warnings of a block that have one of these ranks."""
     doubts: dict[str, Rank] = {}
     with scoped(_waiting, doubts), scoped(_listening, ()):
@@ -188,7 +188,7 @@ def ranked(doubts: Mapping[str, Rank]) -> list[str]:
 def warn_user(message: str | Warning, category: type[Warning], rank: Rank = Rank.METHOD) -> None:
     """Issue a warning that points to the caller's line outside this package and scikit-learn.
 
-    Fits within a search or cross-validation of scikit-learn issue none; those within `one_doubt` are combined.
+    Fits within a search or cross-validation of scikit-learn issue none; those within `combined_warnings` are combined.
     """
     text = f"{category.__name__}: {message}"
     for heard in _listening.get():

@@ -47,7 +47,7 @@ PACKAGES = (
 
 Function = FunctionType | BuiltinFunctionType | np.ufunc
 Trusted = str | type | Callable[..., Any]
-_OWN: dict[str, type[Registered]] = {}
+_CLASSES: dict[str, type[Registered]] = {}
 _VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _CLASS, _FUNCTION, _TUPLE, _NUMBER, _STATE = "$class", "$function", "$tuple", "$number", "state"
 
@@ -70,7 +70,7 @@ def _parameters(cls: type) -> Mapping[str, inspect.Parameter]:
     return inspect.signature(cls).parameters
 
 
-def _own_name(cls: type) -> str:
+def _package_name(cls: type) -> str:
     """Return the name of a class of the package in a file, empty for the class of a user."""
     root, _, rest = cls.__module__.partition(".")
     return f"{rest.partition('.')[0]}.{cls.__name__}" if root == __package__ and rest else ""
@@ -90,8 +90,8 @@ class Registered:
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if own := _own_name(cls):
-            _OWN[own] = cls
+        if own := _package_name(cls):
+            _CLASSES[own] = cls
 
     def state(self) -> dict[str, Any]:
         """Return the constructor arguments of an equal object, by name."""
@@ -109,14 +109,14 @@ class Registered:
         return self
 
 
-class Parameterised(Registered):
+class Parameterized(Registered):
     """A registered value with scikit-learn's parameters: `basis__kernel__scale` sets one in a search."""
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the constructor arguments by name; nested ones as `part__name` if `deep`."""
         params = arguments_of(self)
         for name, value in list(params.items()):
-            if deep and isinstance(value, Parameterised):
+            if deep and isinstance(value, Parameterized):
                 params.update({f"{name}__{k}": v for k, v in value.get_params().items()})
         return params
 
@@ -135,7 +135,7 @@ class Parameterised(Registered):
             else:
                 own[head] = value
         for head, values in nested.items():
-            if not isinstance(own[head], Parameterised):
+            if not isinstance(own[head], Parameterized):
                 raise ValueError(
                     f"{head} of {type(self).__name__} must have parameters to set {head}__..., got {own[head]!r}"
                 )
@@ -150,13 +150,13 @@ class Parameterised(Registered):
         return copy.deepcopy(self)
 
 
-class Written(Registered):
+class CallRepr(Registered):
     """A registered object whose repr is a constructor call, without arguments that equal their defaults."""
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if cls.__repr__ is Written.__repr__:
-            cls.__repr__ = Written.__repr__  # type: ignore[method-assign]  # a dataclass keeps an existing one
+        if cls.__repr__ is CallRepr.__repr__:
+            cls.__repr__ = CallRepr.__repr__  # type: ignore[method-assign]  # a dataclass keeps an existing one
 
     def __repr__(self) -> str:
         given = own = arguments_of(self)
@@ -207,7 +207,7 @@ class Named(Registered):
 def name_of(thing: type | Callable[..., Any]) -> str:
     """Return the name of a class or function in a file. Raises ValueError if it cannot be imported by this name."""
     module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", "")
-    if isinstance(thing, type) and _OWN.get(own := _own_name(thing)) is thing:
+    if isinstance(thing, type) and _CLASSES.get(own := _package_name(thing)) is thing:
         return own
     found = getattr(sys.modules.get(module or ""), name, None)
     if not module or module == "__main__" or not name.isidentifier() or found is not thing:
@@ -305,7 +305,7 @@ def _decode(data: Any, expected: Any, known: Mapping[str, Any], expects: Mapping
 
 def _decode_object(data: Mapping[str, Any], expected: Any, known: Mapping[str, Any]) -> Registered:
     name, state = data[_CLASS], data.get(_STATE)
-    cls = _own_class(name) if _is_own(name) else _resolved(name, known)
+    cls = _package_class(name) if _in_package(name) else _resolved(name, known)
     if not (isinstance(cls, type) and issubclass(cls, Registered)):
         raise ValueError(f"{name} cannot be loaded because it is not derived from a class of daskspectral")
     if not issubclass(cls, expected):
@@ -340,21 +340,21 @@ def _names(data: Any) -> Iterator[tuple[str, bool]]:
                 name = data[key]
                 if not isinstance(name, str) or not all(part.isidentifier() for part in name.split(".")):
                     raise _altered(f"expected the name of a class or function, got {name!r}")
-                yield name, key == _CLASS and _is_own(name)
+                yield name, key == _CLASS and _in_package(name)
     for item in data.values() if isinstance(data, Mapping) else data if isinstance(data, list) else ():
         yield from _names(item)
 
 
-def _is_own(name: str) -> bool:
+def _in_package(name: str) -> bool:
     package, _, cls = name.partition(".")
     return package in PACKAGES and cls.isidentifier()
 
 
-def _own_class(name: str) -> type[Registered]:
+def _package_class(name: str) -> type[Registered]:
     importlib.import_module(f"{__package__}.{name.partition('.')[0]}")
-    if name not in _OWN:
+    if name not in _CLASSES:
         raise ValueError(f"{name} does not exist in this version of daskspectral. Upgrade it")
-    return _OWN[name]
+    return _CLASSES[name]
 
 
 def _by_name(trusted: Iterable[Trusted]) -> dict[str, Any]:
@@ -377,7 +377,7 @@ def _resolved(name: str, known: Mapping[str, Any]) -> Any:
 
 def dimension_names(name: str) -> Mapping[str, tuple[str, ...]]:
     """Return the `dimension_names` of a class of daskspectral by its name; empty for other classes."""
-    return _OWN[name].dimension_names if name in _OWN else {}
+    return _CLASSES[name].dimension_names if name in _CLASSES else {}
 
 
 def digest_of(value: Any) -> str:

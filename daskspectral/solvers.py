@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
-from daskspectral.registry import Parameterised
+from daskspectral.registry import Parameterized
 from daskspectral.validation import NOT_NEGATIVE, check_integer, check_number, check_option, check_type
 
 __all__ = ["BurerMonteiro", "Truncated", "Regularized"]
@@ -23,7 +23,7 @@ Given = TypeVar("Given", float, float | str)
 
 
 @dataclass(frozen=True)
-class Regularized(Parameterised):
+class Regularized(Parameterized):
     """Rayleigh-Ritz solution in the span of the smoothest functions; values do not include the penalty.
 
     Parameters
@@ -62,7 +62,7 @@ class Regularized(Parameterised):
 
 
 @dataclass(frozen=True)
-class Truncated(Parameterised):
+class Truncated(Parameterized):
     """Solution in all directions of the Gram matrices above a relative cutoff.
 
     Functions are scaled to unit norm first.
@@ -106,7 +106,7 @@ class Truncated(Parameterised):
 
 
 @dataclass(frozen=True)
-class BurerMonteiro(Parameterised):
+class BurerMonteiro(Parameterized):
     """Low-rank optimizer of the semidefinite program of an `SDPEmbedding`.
 
     Parameters

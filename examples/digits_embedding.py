@@ -5,7 +5,7 @@ Handwritten digits embedded and colored, without parameters, for new images too,
 
 `SDPEmbedding` with its defaults chooses the bandwidth, and proves that its columns are optimal: as many as the rank of
 the optimum, and further ones stage by stage. The images that it was not fitted to are embedded by its extension; five
-nearest neighbours among the others name them. scikit-learn's 1797 images of 8 x 8 pixels; no label is used in the fit.
+nearest neighbors among the others name them. scikit-learn's 1797 images of 8 x 8 pixels; no label is used in the fit.
 
 Usage::
 
@@ -58,27 +58,25 @@ def main(n: int = 1797, out: str | Path = ".") -> dict[str, float]:
 
 
 def accuracy(known: np.ndarray, labels: np.ndarray, new: np.ndarray, wanted: np.ndarray) -> float:
-    """Share of the new rows that five nearest neighbours name right."""
+    """Share of the new rows that five nearest neighbors name right."""
     return float(KNeighborsClassifier(5).fit(known, labels).score(new, wanted))
 
 
 def draw(known: np.ndarray, labels: np.ndarray, new: np.ndarray, wanted: np.ndarray, picture: Path) -> None:
-    """The first columns in pairs, a colour for each digit; new images are ringed."""
+    """The first columns in pairs, a color for each digit; new images are ringed."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
     pairs = [(0, 1), (2, 3), (4, 5)]
-    colours = pyplot.colormaps["tab10"].colors
+    colors = pyplot.colormaps["tab10"].colors
     figure, axes = pyplot.subplots(1, len(pairs), figsize=(13, 4.6), layout="constrained")
     for axis, (a, b) in zip(axes, pairs, strict=True):
         for digit in range(10):
             at, ringed = labels == digit, wanted == digit
-            axis.scatter(known[at, a], known[at, b], s=5, color=colours[digit], label=str(digit))
-            axis.scatter(
-                new[ringed, a], new[ringed, b], s=22, facecolor="none", edgecolor=colours[digit], linewidth=0.7
-            )
+            axis.scatter(known[at, a], known[at, b], s=5, color=colors[digit], label=str(digit))
+            axis.scatter(new[ringed, a], new[ringed, b], s=22, facecolor="none", edgecolor=colors[digit], linewidth=0.7)
         axis.set(xlabel=f"column {a + 1}", ylabel=f"column {b + 1}", aspect="equal")
         axis.locator_params(nbins=5)
     figure.legend(*axes[0].get_legend_handles_labels(), title="digit", loc="outside right center", markerscale=3)

@@ -99,21 +99,21 @@ def ornstein_uhlenbeck(n: int, rng: np.random.Generator) -> list[np.ndarray]:
 
 
 def solve_on_grid(cells: int = 4000) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Centres of cells (c,), eigenvalues from 0 down, functions (c, k) of unit norm, and the density (c,).
+    """Centers of cells (c,), eigenvalues from 0 down, functions (c, k) of unit norm, and the density (c,).
 
-    Finite volumes: the flux between neighbours is the density on the face over beta, times the difference quotient.
+    Finite volumes: the flux between neighbors is the density on the face over beta, times the difference quotient.
     """
     h = 2 * EDGE / cells
-    centres = -EDGE + h * (np.arange(cells) + 0.5)
-    flux = np.exp(-BETA * energy((centres[1:] + centres[:-1]) / 2)) / (BETA * h**2)
+    centers = -EDGE + h * (np.arange(cells) + 0.5)
+    flux = np.exp(-BETA * energy((centers[1:] + centers[:-1]) / 2)) / (BETA * h**2)
     rates = scipy.sparse.diags([flux, flux], [1, -1], shape=(cells, cells))
     rates = rates - scipy.sparse.diags(np.asarray(rates.sum(axis=1)).ravel())
-    density = np.exp(-BETA * energy(centres))
+    density = np.exp(-BETA * energy(centers))
     root = scipy.sparse.diags(density**-0.5)
     values, vectors = scipy.sparse.linalg.eigsh((root @ rates @ root).tocsc(), k=COUNT, sigma=1.0)
     order = np.argsort(-values)
     density /= density.sum() * h
-    return centres, values[order], vectors[:, order] / np.sqrt(h * density)[:, None], density
+    return centers, values[order], vectors[:, order] / np.sqrt(h * density)[:, None], density
 
 
 def measure(

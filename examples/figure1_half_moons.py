@@ -55,7 +55,7 @@ def main(n: int = 100_000, out: str | Path = ".") -> dict[str, float]:
 
 
 def measure(estimator: SpectralDecomposition) -> dict[str, float]:
-    """Compare with k^2, and with cos(k t) on the centre line of each moon with 5 % of a function's norm or more."""
+    """Compare with k^2, and with cos(k t) on the center line of each moon with 5 % of a function's norm or more."""
     t = (np.arange(400) + 0.5) * np.pi / 400
     upper = np.column_stack([np.cos(t), np.sin(t)])
     lower = np.column_stack([1 - np.cos(t), 0.5 - np.sin(t)])

@@ -30,7 +30,7 @@ PICTURE = "figure4_hermite_regression.png"
 LANDMARKS = (25, 50, 100, 200)
 SEEDS = 5
 MIDDLE = 0.5
-COLOURS = {"plain": "tab:orange", "Hermite": "tab:blue"}
+COLORS = {"plain": "tab:orange", "Hermite": "tab:blue"}
 
 
 def main(n: int = 1000, out: str | Path = ".") -> dict[str, float]:
@@ -81,18 +81,18 @@ def draw(n: int, errors: np.ndarray, picture: Path) -> None:
     line = np.linspace(-0.05, 1.05, 300)
     for name, model in fit(n, 100, 0).items():
         points = np.column_stack([line, np.full(300, MIDDLE)])
-        left.plot(line, 1e4 * (model.predict(points) - bowl(points)), color=COLOURS[name], label=f"{name} regression")
+        left.plot(line, 1e4 * (model.predict(points) - bowl(points)), color=COLORS[name], label=f"{name} regression")
     left.axhline(0, color="0.3", linewidth=0.8, linestyle="--", label="the bowl")
     for edge in (0, 1):
         left.axvline(edge, color="0.85", linewidth=0.8)
     left.set_xlabel("x1", fontsize=9)
     left.set_ylabel(r"$10^4\,(f - |x - m|^2 / 2)$", fontsize=9)
-    for column, name in enumerate(COLOURS):
+    for column, name in enumerate(COLORS):
         median = np.median(errors[:, :, column], axis=1)
         right.fill_between(
-            LANDMARKS, *np.quantile(errors[:, :, column], (0, 1), axis=1), color=COLOURS[name], alpha=0.2, linewidth=0
+            LANDMARKS, *np.quantile(errors[:, :, column], (0, 1), axis=1), color=COLORS[name], alpha=0.2, linewidth=0
         )
-        right.loglog(LANDMARKS, median, "o-", color=COLOURS[name], markersize=4, label=f"{name} regression")
+        right.loglog(LANDMARKS, median, "o-", color=COLORS[name], markersize=4, label=f"{name} regression")
     right.set(xticks=LANDMARKS, xticklabels=map(str, LANDMARKS))
     right.set_xlabel("landmarks p", fontsize=9)
     right.minorticks_off()

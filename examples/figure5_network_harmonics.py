@@ -3,7 +3,7 @@
 
 Spherical harmonics learned by a network: Figure 5 of Cabannes and Bach (2024), with numbers in place of cherries.
 
-Sixteen outputs of a perceptron minimise equation (18) for the Laplacian on the sphere S², with the regulariser from
+Sixteen outputs of a perceptron minimize equation (18) for the Laplacian on the sphere S², with the regularizer from
 pairs of independent rows: by stochastic gradient descent with momentum 1/2 on 5000 batches of 1000 fresh points, at a
 learning rate that falls by a factor 3 after a third and after two thirds of them. The minimum is a rotation of
 √(1 - l (l + 1) / mu) times the harmonics of degree l, up to l = 3. Principal components of the outputs (the paper's
@@ -82,8 +82,8 @@ def train(basis: NetworkBasis, steps: int, kept: Path) -> NetworkBasis:
     variables["weights"][-1] *= np.float32(SMALL)
     origin = basis.center.astype("float32")
     cuts = {steps // 3: 1 / 3, 2 * steps // 3: 1 / 3}
-    optimiser = optax.sgd(optax.piecewise_constant_schedule(RATE, cuts), momentum=MOMENTUM)
-    moving = optimiser.init(variables)
+    optimizer = optax.sgd(optax.piecewise_constant_schedule(RATE, cuts), momentum=MOMENTUM)
+    moving = optimizer.init(variables)
     first, losses = 0, []
     shape = jax.tree_util.tree_structure((variables, moving))
     if kept.exists():
@@ -103,7 +103,7 @@ def train(basis: NetworkBasis, steps: int, kept: Path) -> NetworkBasis:
             return loss(outputs, outputs, fields, MU)
 
         value, slopes = jax.value_and_grad(cost)(variables)
-        updates, moving = optimiser.update(slopes, moving)
+        updates, moving = optimizer.update(slopes, moving)
         return optax.apply_updates(variables, updates), moving, value
 
     for number in range(first, steps):

@@ -8,7 +8,7 @@ without labels. A linear classifier on 64 of them is compared with one on 64 pri
 eigenfunctions of the Laplacian, the constant left out. All three are fitted to the same four fifths of the images, of
 which a few have labels that train the classifier. The accuracy is measured on the last fifth, which is used only for
 this. The scale of the Gaussian kernel, whether components are whitened, and the classifier's penalty are chosen by
-cross-validation on the labelled images, afresh for each draw of them; the number of landmarks is fixed.
+cross-validation on the labeled images, afresh for each draw of them; the number of landmarks is fixed.
 
 The file holds images X (n, side²) uint8 and their classes y (n,), such as the ten thousand test images of MNIST. A
 pixel must be narrower than a stroke. Where it is not, as in images of 8 x 8, a shift by one pixel destroys the
@@ -54,13 +54,13 @@ NAMES = {
     "pca": "principal components",
     "network": "functions of a network, invariant to shifts",
 }
-COLOURS = {"augmentation": "tab:blue", "laplacian": "tab:green", "pca": "tab:orange", "network": "tab:red"}
+COLORS = {"augmentation": "tab:blue", "laplacian": "tab:green", "pca": "tab:orange", "network": "tab:red"}
 HIDDEN = (512, 256)  # neurons of the network
 
 
 class Study(NamedTuple):
     """What is compared: `scales` in median distances between images, `penalties` C of the classifier, `draws` of the
-    labelled images, `sizes`, the numbers of labels in the picture besides --labels, and the basis functions."""
+    labeled images, `sizes`, the numbers of labels in the picture besides --labels, and the basis functions."""
 
     scales: tuple[float, ...] = (0.6,)
     penalties: tuple[float, ...] = (0.1, 1.0)
@@ -81,7 +81,7 @@ def main(
     steps: int = 0,
     study: Study | None = None,
 ) -> dict[str, float]:
-    """Fit, classify, check and draw; the numbers are medians over draws of the labelled images."""
+    """Fit, classify, check and draw; the numbers are medians over draws of the labeled images."""
     study = study or Study()
     picture = Path(out) / PICTURE
     picture.parent.mkdir(parents=True, exist_ok=True)
@@ -165,12 +165,12 @@ def classify(
     penalties: tuple[float, ...],
 ) -> float:
     """The accuracy on held-out images of the classifier and features that are best in cross-validation."""
-    labelled = np.random.default_rng(draw).choice(len(seen), labels, replace=False)
+    labeled = np.random.default_rng(draw).choice(len(seen), labels, replace=False)
     folds = KFold(5, shuffle=True, random_state=draw)
     best = (0.0, 0.0)
     for known, unknown in values:
         search = GridSearchCV(LogisticRegression(max_iter=5000), {"C": penalties}, cv=folds)
-        search.fit(known[labelled], seen[labelled])
+        search.fit(known[labeled], seen[labeled])
         if search.best_score_ > best[0]:
             best = search.best_score_, search.score(unknown, held_out)
     return best[1]
@@ -180,12 +180,12 @@ def draw(sizes: list[int], accuracy: Mapping[str, np.ndarray], components: int, 
     """The accuracy against the number of labels: medians, and the range of the draws."""
     figure, (axes,) = plot.panels(["accuracy on held-out images"], columns=1, width=4.4, aspect=0.75)
     for name, title in ((name, NAMES[name]) for name in accuracy):
-        axes.fill_between(sizes, *np.quantile(accuracy[name], (0, 1), axis=1), color=COLOURS[name], alpha=0.2, lw=0)
+        axes.fill_between(sizes, *np.quantile(accuracy[name], (0, 1), axis=1), color=COLORS[name], alpha=0.2, lw=0)
         axes.semilogx(
             sizes,
             np.median(accuracy[name], axis=1),
             "o-",
-            color=COLOURS[name],
+            color=COLORS[name],
             markersize=4,
             label=f"{components} {title}",
         )

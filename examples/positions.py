@@ -140,7 +140,7 @@ def solve_on_grid(side: float = 0.25) -> np.ndarray:
 
 
 def finite_volumes(side: float) -> np.ndarray:
-    """The flux between neighbours is the density on their face, times the difference quotient; none into the land."""
+    """The flux between neighbors is the density on their face, times the difference quotient; none into the land."""
     x = side * (np.arange(round(LENGTH / side)) + 0.5)[:, None]
     y = side * (np.arange(round(WIDTH / side)) + 0.5)[None]
     water = in_water(x, y)

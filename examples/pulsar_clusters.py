@@ -34,7 +34,7 @@ from daskspectral import Rows, SpectralDecomposition, plot
 
 PICTURE = "pulsar_clusters.png"
 COLUMNS = (2, 5)  # drawn: the kurtosis of the profile, the deviation of the dispersion curve
-COLOURS = ("tab:blue", "tab:red")
+COLORS = ("tab:blue", "tab:red")
 SHOWN = 4000  # rows
 
 
@@ -78,7 +78,7 @@ def rarer(labels: np.ndarray) -> np.ndarray:
 
 
 def draw(x: np.ndarray, y: np.ndarray, slow: np.ndarray, clusters: dict[str, np.ndarray], picture: Path) -> None:
-    """Two columns in the colours of the eigenfunction and of the labels, its histogram, and what cuts of it find."""
+    """Two columns in the colors of the eigenfunction and of the labels, its histogram, and what cuts of it find."""
     rows = np.random.default_rng(0).permutation(len(x))[:SHOWN]
     rows = rows[np.argsort(slow[rows])]  # the rare ones on top
     at = x[rows][:, COLUMNS].T
@@ -86,11 +86,11 @@ def draw(x: np.ndarray, y: np.ndarray, slow: np.ndarray, clusters: dict[str, np.
     figure, axes = plot.panels(titles, columns=2, width=3.6, aspect=0.8)
     shown = axes[0].scatter(*at, s=4, c=slow[rows], cmap="viridis", lw=0, rasterized=True)
     figure.colorbar(shown, cax=axes[0].inset_axes((1.02, 0, 0.03, 1))).ax.tick_params(labelsize=7)
-    for label, (name, colour) in enumerate(zip(("others", "pulsars"), COLOURS, strict=True)):
+    for label, (name, color) in enumerate(zip(("others", "pulsars"), COLORS, strict=True)):
         of_label = y[rows] == label
-        axes[1].scatter(*at[:, of_label], s=3, color=colour, lw=0, label=name, rasterized=True)
+        axes[1].scatter(*at[:, of_label], s=3, color=color, lw=0, label=name, rasterized=True)
         edges = np.linspace(slow.min(), slow.max(), 60)
-        axes[2].hist(slow[y == label], edges, color=colour, alpha=0.7, label=name)
+        axes[2].hist(slow[y == label], edges, color=color, alpha=0.7, label=name)
     for panel in axes[:2]:
         panel.set_xlabel(f"column {COLUMNS[0]}", fontsize=8)
         panel.set_ylabel(f"column {COLUMNS[1]}", fontsize=8)

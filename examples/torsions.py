@@ -11,7 +11,7 @@ neither pairs of frames nor a lag.
 
 Replicas of 500 ps start at equilibrium and run in parallel, many to a task, each task writing one part of a zarr
 array (float32), replica after replica. Consecutive frames are correlated: distributed over the folds one by one, as is
-the default, they would put neighbours on both sides of every comparison. folds="blocks" cuts the
+the default, they would put neighbors on both sides of every comparison. folds="blocks" cuts the
 rows into ten contiguous blocks; with a multiple of ten replicas each holds whole replicas, and the folds are
 independent. In 14 simulations of 1e6 frames 97 % of the 95 % intervals of blocks held the time scale on the grid, and
 84 % of those of single frames, which are 1.3 to 1.8 times narrower.
@@ -59,7 +59,7 @@ HIGHEST = 8.0  # free energy that is drawn, in kT
 
 # The density exp(-F): von Mises distributions about the wells, with the population PLATEAU spread evenly.
 NAMES = ("C5", "PII", "alpha R", "alpha L", "C7ax")
-CENTRES = np.deg2rad([(-150, 155), (-75, 130), (-75, -30), (58, 40), (65, -100)])
+CENTERS = np.deg2rad([(-150, 155), (-75, 130), (-75, -30), (58, 40), (65, -100)])
 WIDTHS = np.array([(8.0, 8.0), (9.0, 6.0), (10.0, 8.0), (14.0, 12.0), (14.0, 10.0)])  # concentrations, 1 / rad^2
 PLATEAU = 0.008
 POPULATIONS = (1 - PLATEAU) * np.array([0.225, 0.29, 0.35, 0.1, 0.035])
@@ -152,20 +152,20 @@ def equilibrium(n: int, rng: np.random.Generator) -> np.ndarray:
     """Independent angles (n, 2) of the density exp(-F)."""
     well = rng.choice(len(NAMES) + 1, n, p=[*POPULATIONS, PLATEAU])
     x = rng.uniform(-np.pi, np.pi, (n, 2))
-    for i, (centre, width) in enumerate(zip(CENTRES, WIDTHS, strict=True)):
-        x[well == i] = rng.vonmises(centre, width, (np.count_nonzero(well == i), 2))
+    for i, (center, width) in enumerate(zip(CENTERS, WIDTHS, strict=True)):
+        x[well == i] = rng.vonmises(center, width, (np.count_nonzero(well == i), 2))
     return x.astype(np.float32)
 
 
 def density(phi: np.ndarray, psi: np.ndarray) -> np.ndarray:
     """exp(-F), of integral 1 over both angles."""
     angles = np.stack(np.broadcast_arrays(phi, psi), axis=-1)[..., None, :]
-    bells = np.exp(np.sum(WIDTHS * (np.cos(angles - CENTRES) - 1), axis=-1)) / MASSES
+    bells = np.exp(np.sum(WIDTHS * (np.cos(angles - CENTERS) - 1), axis=-1)) / MASSES
     return (bells @ POPULATIONS + PLATEAU) / TURN**2
 
 
 MASSES = np.prod(scipy.special.i0e(WIDTHS), axis=1)  # of the bells, for the uniform probability
-EXPONENTS = np.hstack([WIDTHS * np.cos(CENTRES), WIDTHS * np.sin(CENTRES)]).astype(np.float32)
+EXPONENTS = np.hstack([WIDTHS * np.cos(CENTERS), WIDTHS * np.sin(CENTERS)]).astype(np.float32)
 LEVELS = (np.log(POPULATIONS / MASSES) - WIDTHS.sum(axis=1)).astype(np.float32)[:, None]
 TORQUES = np.vstack([EXPONENTS[:, 2:].T, EXPONENTS[:, :2].T])
 
@@ -174,7 +174,7 @@ TORQUES = np.vstack([EXPONENTS[:, 2:].T, EXPONENTS[:, :2].T])
 
 
 def solve_on_grid(cells: int = 200) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Eigenvalues from 0 down, functions (cells², COUNT) of unit norm at the centres of cells, and masses (cells²,).
+    """Eigenvalues from 0 down, functions (cells², COUNT) of unit norm at the centers of cells, and masses (cells²,).
 
     The eigenvalues of two grids, the second with twice the cells of the first, are extrapolated: the error of finite
     volumes is of order two in the side of a cell.
@@ -185,9 +185,9 @@ def solve_on_grid(cells: int = 200) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def finite_volumes(cells: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The flux between neighbours is D times the density on their face, times the difference quotient."""
+    """The flux between neighbors is D times the density on their face, times the difference quotient."""
     h = TURN / cells
-    phi, psi = centres(cells)
+    phi, psi = centers(cells)
     number = np.arange(cells**2).reshape(cells, cells)
     faces = [density(phi + h / 2, psi), density(phi, psi + h / 2)]
     after = np.concatenate([np.roll(number, -1, axis).ravel() for axis in (0, 1)])
@@ -203,8 +203,8 @@ def finite_volumes(cells: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return values[order], vectors[:, order] / np.sqrt(mass)[:, None], mass
 
 
-def centres(cells: int) -> tuple[np.ndarray, np.ndarray]:
-    """The angles phi (c, 1) and psi (1, c) of the centres of cells."""
+def centers(cells: int) -> tuple[np.ndarray, np.ndarray]:
+    """The angles phi (c, 1) and psi (1, c) of the centers of cells."""
     angles = -np.pi + TURN / cells * (np.arange(cells) + 0.5)
     return angles[:, None], angles[None]
 
@@ -218,7 +218,7 @@ def measure(
     """Compare time scales with the grid's, and slow modes with its functions."""
     found, ends, true = time_scales(model), intervals(model), -1 / values[1:]
     cells = round(len(mass) ** 0.5)
-    grid = np.stack(np.broadcast_arrays(*centres(cells)), axis=-1).reshape(-1, 2)
+    grid = np.stack(np.broadcast_arrays(*centers(cells)), axis=-1).reshape(-1, 2)
     learned, slow = model.transform(grid)[:, 1 : SLOW + 1], functions[:, 1 : SLOW + 1]
     inner = np.einsum("ck,c,ck->k", learned, mass, slow)
     numbers = {}
@@ -263,7 +263,7 @@ def draw(model: SpectralDecomposition, counts: np.ndarray, values: np.ndarray, p
     shown = axes[0].pcolormesh(edges, edges, energy.T, cmap="viridis", vmin=0, vmax=HIGHEST, rasterized=True)
     bar = figure.colorbar(shown, cax=axes[0].inset_axes((1.03, 0, 0.04, 1)), extend="max")
     bar.ax.tick_params(labelsize=7, length=2)
-    for name, (x, y) in zip(NAMES, np.rad2deg(CENTRES), strict=True):
+    for name, (x, y) in zip(NAMES, np.rad2deg(CENTERS), strict=True):
         axes[0].text(x, y, name, fontsize=7, color="white", ha="center", va="center")
     angles = np.linspace(-np.pi, np.pi, 121)
     grid = np.stack(np.meshgrid(angles, angles), axis=-1).reshape(-1, 2)

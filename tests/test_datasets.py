@@ -67,9 +67,9 @@ def draw(name: str, dimension: int | None = None, n: int = N) -> np.ndarray:
 
 def assert_moments(x: np.ndarray, mean: object, covariance: object) -> None:
     """Six standard errors, taken from the sample's own fourth moments."""
-    centred = x - np.asarray(mean)
-    assert np.all(np.abs(centred.mean(0)) <= 6 * x.std(0) / math.sqrt(len(x)))
-    products = centred[:, :, None] * centred[:, None, :]
+    centered = x - np.asarray(mean)
+    assert np.all(np.abs(centered.mean(0)) <= 6 * x.std(0) / math.sqrt(len(x)))
+    products = centered[:, :, None] * centered[:, None, :]
     spread = np.maximum(products.std(0), 1e-12)
     assert np.all(np.abs(products.mean(0) - np.asarray(covariance)) <= 6 * spread / math.sqrt(len(x)))
 

@@ -31,7 +31,7 @@ def transfer(**options: Any) -> dsp.SpectralDecomposition:
 
 
 @given(st.integers(2, 60), st.integers(2, 6), st.integers(0, 8))
-def test_blocks_are_tested_once_and_their_neighbours_left_out(n: int, splits: int, gap: int) -> None:
+def test_blocks_are_tested_once_and_their_neighbors_left_out(n: int, splits: int, gap: int) -> None:
     if splits > n:
         return
     fold = BlockFold(splits, gap=gap)

@@ -97,7 +97,7 @@ def test_gaps_far_from_zero(operator: Any) -> None:
     assert far.rank_ == near.rank_
 
 
-@pytest.mark.parametrize("solver", [None, dsp.solvers.Truncated()], ids=["penalised", "cut"])
+@pytest.mark.parametrize("solver", [None, dsp.solvers.Truncated()], ids=["penalized", "cut"])
 @pytest.mark.parametrize("units", [(1.0, 1.0), (1.0, 1e-6), (1e12, 1e-12)])
 @pytest.mark.parametrize("offset", [0.0, 300.0, 2.0**30])
 def test_canonical_correlations_have_no_origin_and_no_units(offset: float, units: Any, solver: Any) -> None:

@@ -36,8 +36,8 @@ def test_from_a_file_to_an_embedding(tmp_path: Path, monkeypatch: pytest.MonkeyP
     functions = written("embedding.zarr")
     np.testing.assert_allclose(functions, loaded.transform(X), rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(loaded.transform(da.from_array(X, chunks=(700, 2))).compute(), functions, atol=1e-9)
-    labelled = loaded.transform(xr.DataArray(X, dims=("sample", "feature")))
-    np.testing.assert_allclose(labelled.values, functions, atol=1e-9)
+    labeled = loaded.transform(xr.DataArray(X, dims=("sample", "feature")))
+    np.testing.assert_allclose(labeled.values, functions, atol=1e-9)
     described = command("info", "model.zarr")
     assert "41 functions of 2 variables" in described
     assert "rows        2000" in described

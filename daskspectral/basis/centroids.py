@@ -26,7 +26,7 @@ from daskspectral.devices import HOST, Device
 from daskspectral.errors import SmoothnessError
 from daskspectral.forms import Forms, Functionals
 from daskspectral.modes.sums import SumCost
-from daskspectral.registry import Parameterised, Registered, Written
+from daskspectral.registry import CallRepr, Parameterized, Registered
 from daskspectral.solve.jumps import CLOSED, has_gap, walk_values
 from daskspectral.validation import check_integer
 from daskspectral.workspace import Workspace
@@ -349,7 +349,7 @@ def jumps(a: Any, weights: Array) -> Any:
 
 
 @dataclass(frozen=True)
-class NearestCentroids(Written, Parameterised, BasisRecipe):
+class NearestCentroids(CallRepr, Parameterized, BasisRecipe):
     """Recipe of a `CentroidBasis`: centroids by k-means on a pilot of 20 000 rows.
 
     Parameters

@@ -19,14 +19,14 @@ from daskspectral.basis.nystrom import Landmarks
 from daskspectral.basis.recipe import BasisRecipe, Sample
 from daskspectral.forms import Atom, Field
 from daskspectral.kernels.base import MultiIndex, unit_index
-from daskspectral.registry import Parameterised
+from daskspectral.registry import Parameterized
 from daskspectral.validation import check_type
 
 SLOPE = Field("gradient of the boundary function")
 
 
 @dataclass(frozen=True, eq=False)
-class DirichletBasis(Parameterised, BasisRecipe):
+class DirichletBasis(Parameterized, BasisRecipe):
     """Recipe of functions that are 0 at the boundary of the data, for Dirichlet boundary conditions.
 
     The functions of a basis are multiplied by a boundary function; estimators add no constant to them.

@@ -33,7 +33,7 @@ from daskspectral.modes.frequencies import Frequencies
 from daskspectral.modes.functions import LatticeValues
 from daskspectral.modes.matrices import matrices_of_modes, weights_of
 from daskspectral.modes.sums import SumCost, mode_cost, rows_at_once
-from daskspectral.registry import Written
+from daskspectral.registry import CallRepr
 from daskspectral.validation import POSITIVE, check_integer, check_number, check_option
 from daskspectral.workspace import Workspace
 
@@ -195,7 +195,7 @@ class FourierBasis(OpenKernel, BasisRecipe):
 
 
 @dataclass(frozen=True)
-class FourierLattice(Written, Basis):
+class FourierLattice(CallRepr, Basis):
     """Trigonometric functions on a lattice of frequencies in a box, built from a `FourierBasis`.
 
     Parameters

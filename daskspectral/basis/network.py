@@ -14,7 +14,7 @@ from daskspectral.basis.base import Array, Basis
 from daskspectral.basis.evaluation import Block, Evaluation
 from daskspectral.basis.recipe import BasisRecipe, Sample
 from daskspectral.forms import Atom
-from daskspectral.registry import Parameterised
+from daskspectral.registry import Parameterized
 from daskspectral.validation import POSITIVE, check_integer, check_number, check_option, check_type
 
 ROUNDING = 1e-12  # of its mean: a column with less variation is constant
@@ -52,7 +52,7 @@ ACTIVATIONS: dict[str, Callable[[Array], tuple[Array, Array]]] = {"tanh": _tanh,
 
 
 @dataclass(frozen=True, eq=False)
-class NeuralBasis(Parameterised, BasisRecipe):
+class NeuralBasis(Parameterized, BasisRecipe):
     """Multilayer perceptron as a basis, trained by the loss of the operator and then fixed.
 
     `SpectralDecomposition(basis=NeuralBasis())` trains the network on rows of the data (extra `neural`: jax and optax),

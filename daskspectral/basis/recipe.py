@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from daskspectral.basis.boundary import Boundary
 from daskspectral.kernels import Gaussian, Kernel, Periodic
 from daskspectral.kernels.names import named
-from daskspectral.registry import Parameterised, Registered, Written
+from daskspectral.registry import CallRepr, Parameterized, Registered
 from daskspectral.validation import is_word
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class BasisRecipe(Registered, ABC):
         return bool(self.boundaries)
 
 
-class OpenKernel(Written, Parameterised):
+class OpenKernel(CallRepr, Parameterized):
     """Recipe with a kernel that may be "auto": a Gaussian if a search sets its scale."""
 
     kernel: Kernel | str

@@ -51,8 +51,8 @@ from daskspectral.choosing.candidates import (
 from daskspectral.choosing.landmarks import FitSample, advise_copies
 from daskspectral.choosing.lattice import compares_modes, pilot_box, with_method
 from daskspectral.choosing.pilot import FOLDS, ROWS, Pilot
-from daskspectral.choosing.prior import FAMILIES, PENALTY, kernel_of, prior_search
 from daskspectral.choosing.spaces import FunctionSpace, SearchSpace
+from daskspectral.choosing.spectral_density import FAMILIES, PENALTY, kernel_of, spectral_density_search
 from daskspectral.data.source import Source
 from daskspectral.engine.memory import local_threads
 from daskspectral.errors import Rank, ReliabilityWarning, warn_user
@@ -338,10 +338,10 @@ class LandmarkSearch:
         pilot, chosen = self.pilot.thinned(rows, self.landmark, rng)
         return replace(self, pilot=pilot, landmark=self.landmark[chosen], size=size)
 
-    def undercut(self, final: Search) -> Array | None:
+    def finalist_gap(self, final: Search) -> Array | None:
         """Return the least values of other finalists relative to the best, (k,) (`Problem.undercut`)."""
         best, *others = (final.found[s][:, : self.space.components] for s in final.order)
-        return self.operator.solver.undercut(best, others)
+        return self.operator.solver.finalist_gap(best, others)
 
 
 def metric_of(slopes: Array) -> Array | None:
@@ -541,7 +541,7 @@ class Lattice(CandidateFamily):
         trial = pilot.among(kept).parted(part).trial(lattice, None, search.landmark[kept], "float64")
         penalties = (PENALTY * pilot.repeats,)
         try:
-            found = prior_search(trial, halves, FAMILIES, penalties, search.space.components)
+            found = spectral_density_search(trial, halves, FAMILIES, penalties, search.space.components)
         except (UnresolvedError, np.linalg.LinAlgError):
             return None
         best = found.order[0]
@@ -579,7 +579,7 @@ def _decided(pilot: Pilot, source: Source, wanted: SearchSpace, rng: np.random.G
         )
     search = _search(pilot, wanted, rng)
     candidates: tuple[Candidate, ...] = ()
-    median, edge, undercut = search.leading.families[0].median, "", None
+    median, edge, finalist_gap = search.leading.families[0].median, "", None
     why = "" if operator.validation_operator is not None else f"{operator.name} has no score"
     if not why and (pilot.rows < LEAST_ROWS or pilot.distinct < LEAST_DISTINCT or pilot.folds < 2):
         what, least = ("rows", LEAST_ROWS) if pilot.repeated is None else ("distinct rows", LEAST_DISTINCT)
@@ -590,7 +590,7 @@ def _decided(pilot: Pilot, source: Source, wanted: SearchSpace, rng: np.random.G
     else:
         splits = half_splits(pilot.folds, TIMES, rng)
         final, first, edge = search.run(splits, rng)
-        setting, undercut = final.order[0], search.undercut(final)
+        setting, finalist_gap = final.order[0], search.finalist_gap(final)
         kinds = [
             kind for kind in CandidateFamily.family() if wanted.alone and kind.takes(wanted, source.dimension, periods)
         ]
@@ -609,7 +609,7 @@ def _decided(pilot: Pilot, source: Source, wanted: SearchSpace, rng: np.random.G
             raw = functions.family(setting).raw(kernel, side, pilot, rng, filled=pilot.repeated is None)
             spread = search.spread if side.role == Role.TRIAL else 0.0
             parameters[side.role.named("basis")] = side.given_at(raw, kernel, spread)
-    return Selection(candidates, parameters, pilot.rows, median, edge, why, undercut)
+    return Selection(candidates, parameters, pilot.rows, median, edge, why, finalist_gap)
 
 
 def _best(

@@ -26,7 +26,7 @@ NETWORK = Parameters("basis.network:NeuralBasis", "hidden=network", when="in pla
 
 ESTIMATOR = "spectral.estimator:SpectralEstimator"
 DECOMPOSITION = "spectral.decomposition:SpectralDecomposition"
-PENALIZED = Parameters("solvers:Regularized", "penalty", when="penalised")
+PENALIZED = Parameters("solvers:Regularized", "penalty", when="penalized")
 CUT = Parameters("solvers:Truncated", "rtol ridge", when="cut")
 FOLDS = Parameters(DECOMPOSITION, "folds")
 SPECTRAL = Parameters(DECOMPOSITION, "n_components=components dtype device random_state=seed", defaults=SEED)

@@ -18,7 +18,7 @@ from daskspectral.cli.signatures import given
 from daskspectral.cli.syntax import number_of
 from daskspectral.data.columns import Wanted, are_names, check_columns
 from daskspectral.data.containers import reader_of
-from daskspectral.data.labelled import stack_rows
+from daskspectral.data.labeled import stack_rows
 from daskspectral.data.remote import refuse_secrets
 from daskspectral.data.rows import Rows
 from daskspectral.data.stores import open_existing
@@ -100,10 +100,10 @@ def functions_of(options: Mapping[str, Any], width: int) -> Any:
 
 def solver_of(options: Mapping[str, Any]) -> Any:
     """Return the solver of the options. Raises click's UsageError for options of the other one."""
-    if options["solver"] == "penalised":
+    if options["solver"] == "penalized":
         refuse_given(par.CUT.keys, "is for --solver cut")
         return Regularized(**given(options, par.PENALIZED))
-    refuse_given(par.PENALIZED.keys, "is for --solver penalised")
+    refuse_given(par.PENALIZED.keys, "is for --solver penalized")
     return Truncated(**given(options, par.CUT))
 
 

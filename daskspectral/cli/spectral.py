@@ -144,7 +144,7 @@ def _functions_of(path: str, options: dict[str, Any]) -> dict[str, Any]:
     moments = _moments(model, path)
     if moments.preparation["scale"] is not None or options["standardize"]:
         raise ValueError(
-            f"columns were, or are to be, standardised, and POINTS have another scaling than {path}: scale them "
+            f"columns were, or are to be, standardized, and POINTS have another scaling than {path}: scale them "
             "before, and leave --standardize out"
         )
     if moments.of_rows:

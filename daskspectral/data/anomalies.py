@@ -32,7 +32,7 @@ class Baseline(Registered):
     """Least-squares fit of each column by means of groups of times and a polynomial in time.
 
     `anomaly` is the component of the times that defines groups, and `labels` (G,) are its values; with None there is
-    one group. With t = (days since 1970 - centre) / half, from -1 to 1 over the times of the fit, the baseline of a
+    one group. With t = (days since 1970 - center) / half, from -1 to 1 over the times of the fit, the baseline of a
     group g is climatology_g + sum_a trend_a t^a, a = 1, ..., degree, of shapes (G, d) and (degree, d), fitted jointly.
     Days are those of the `calendar`, by its CF name.
     """
@@ -40,7 +40,7 @@ class Baseline(Registered):
     anomaly: str | None
     degree: int
     labels: tuple[Any, ...]
-    centre: float
+    center: float
     half: float
     climatology: Array | None = None
     trend: Array | None = None
@@ -67,8 +67,8 @@ class Baseline(Registered):
             raise ValueError(
                 f"{what} must have more distinct times than {len(groups)} groups and the degree {degree}, got {number}"
             )
-        centre, half = float(days.min() + np.ptp(days) / 2), float(np.ptp(days)) / 2 or 1.0
-        return cls(anomaly, degree, groups, centre, half, calendar=_calendar(times))
+        center, half = float(days.min() + np.ptp(days) / 2), float(np.ptp(days)) / 2 or 1.0
+        return cls(anomaly, degree, groups, center, half, calendar=_calendar(times))
 
     def design(self, rows: RowLabels, what: str) -> Array:
         """Return the number of the group and t, ..., t^degree of each row, (n, 1 + degree).
@@ -92,7 +92,7 @@ class Baseline(Registered):
                 f"{what} has times of the {self.anomaly} {strange[0]}, which the fit does not contain. Drop them, or "
                 "fit coarser groups"
             )
-        t = (_days(times) - self.centre) / self.half
+        t = (_days(times) - self.center) / self.half
         return np.column_stack([np.searchsorted(self.labels, labels), t[:, None] ** np.arange(1, self.degree + 1)])
 
     def sums(self, x: Array, design: Array, gaps: bool, weights: Array | None = None) -> dict[str, Array]:

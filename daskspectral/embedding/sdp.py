@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from daskspectral.basis import LandmarkBasis, Landmarks
 from daskspectral.choosing.landmarks import FitSample, of_kernel
 from daskspectral.data.containers import as_reader
-from daskspectral.data.labelled import stack_rows
+from daskspectral.data.labeled import stack_rows
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation, Source
 from daskspectral.embedding.bandwidth import advise_units, check_bandwidth, chosen_bandwidth

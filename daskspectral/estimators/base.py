@@ -440,8 +440,8 @@ class MeasuredEstimator(Estimator):
             advise_reach(before, moments)
             return self._solve(moments)
         check_appended(before, source, Manifest(source))
-        labelled = folds is not None and folds.labels is not None
-        folds = folds if labelled else checked_folds(getattr(self, "folds", None))
+        labeled = folds is not None and folds.labels is not None
+        folds = folds if labeled else checked_folds(getattr(self, "folds", None))
         source = Discretization.of(before).prepared(source, before.operator)
         return self._fit_session(self._session_of(source, before.operator, folds), RunContext())
 

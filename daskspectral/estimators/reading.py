@@ -16,7 +16,7 @@ from daskspectral.data.columns import ColumnNames, Wanted, are_names
 from daskspectral.data.containers import as_reader, named_reader, points_reader
 from daskspectral.data.files import is_files
 from daskspectral.data.frames import is_frame
-from daskspectral.data.labelled import StackedRows, stack_field, stack_gradients, stack_rows, with_target
+from daskspectral.data.labeled import StackedRows, stack_field, stack_gradients, stack_rows, with_target
 from daskspectral.data.layout import Layout, column_weights
 from daskspectral.data.readers import ArrayReader, DaskReader, Reader, ZarrReader, lazy_rows
 from daskspectral.data.rows import OpenedRows, Rows
@@ -274,8 +274,8 @@ class Reading:
             self.stacked = stacked
             _check_folds(self._folds, stacked, "folds")
             return {"layout_": self._lay_fields(stacked)}
-        labelled = loaded("xarray.DataArray", "xarray.Dataset", "zarr.Group")
-        if not X or not isinstance(X[0], (str, os.PathLike, labelled)):
+        labeled = loaded("xarray.DataArray", "xarray.Dataset", "zarr.Group")
+        if not X or not isinstance(X[0], (str, os.PathLike, labeled)):
             return None
         operator = getattr(self.estimator, "operator", None)
         if operator is not None and not of_trajectories(operator) and len(operator.views) > 1:

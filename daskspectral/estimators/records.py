@@ -12,7 +12,7 @@ import numpy as np
 
 from daskspectral.data.integrity import Manifest
 from daskspectral.data.source import Source
-from daskspectral.errors import one_doubt, overheard, ranked
+from daskspectral.errors import combined_warnings, ranked, recorded_warnings
 from daskspectral.registry import digest_of, encode
 
 
@@ -67,6 +67,6 @@ def remembered(estimator: Any) -> Iterator[None]:
 
     Each is "Category: message".
     """
-    with overheard() as heard, one_doubt():
+    with recorded_warnings() as heard, combined_warnings():
         yield
     estimator.warnings_ = ranked(heard)

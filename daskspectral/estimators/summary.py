@@ -186,7 +186,7 @@ def measured_facts(moments: Moments) -> dict[str, Any]:
             facts[name] = f"{shortened(basis.description)}: {basis.size} functions of {basis.dimension} variables"
     density = estimate_of(moments.operator.density)
     if density is not None:
-        centers = f"{len(density.centres)} centers, bandwidth {density.bandwidth:.3g}"
+        centers = f"{len(density.centers)} centers, bandwidth {density.bandwidth:.3g}"
         facts["density"] = f"{centers}; clipped below for {100 * density.clipped:.2g} % of the rows"
     return facts | row_facts(moments)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from daskspectral.errors import ParameterError, SmoothnessError
 from daskspectral.kernels.geometry import DISTANCE, DOT, Geometry
-from daskspectral.registry import Function, Parameterised
+from daskspectral.registry import Function, Parameterized
 from daskspectral.validation import POSITIVE, check_number, check_type, is_number, is_word
 
 Array = NDArray[np.floating[Any]]
@@ -28,7 +28,7 @@ OVERFLOW = f"powers of scales below {LEAST_SCALE:g} or above {1 / LEAST_SCALE:g}
 
 
 @dataclass
-class Kernel(Parameterised, ABC):
+class Kernel(Parameterized, ABC):
     """Kernel k(x, y) of points x (c, d) and landmarks y (p, d); matrices have the shape (p, c).
 
     The parameters are the arguments of the constructor; `check` validates those of a dataclass. `order` is the

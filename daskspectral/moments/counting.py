@@ -99,7 +99,7 @@ Array = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True, eq=False)
-class Runs:
+class RowRuns:
     """Runs of consecutive rows: `length`, summed `columns` of x, and their `center` (m,)."""
 
     length: int
@@ -107,7 +107,7 @@ class Runs:
     center: Array
 
     @classmethod
-    def of(cls, basis: Basis, rows: int) -> Runs:
+    def of(cls, basis: Basis, rows: int) -> RowRuns:
         """Return runs for tasks of `rows` rows: about as many runs as rows per run."""
         d = basis.dimension
         columns = columns_of_order(d)
@@ -124,7 +124,7 @@ class RunSums:
     z, and over all runs of n rows the sum of n mean(z)² and of squared deviations from mean(z).
     """
 
-    def __init__(self, runs: Runs):
+    def __init__(self, runs: RowRuns):
         self._runs = runs
         self._waiting = np.empty((0, len(runs.columns)))
         self._sums = np.zeros((5, 2 * len(runs.columns)))

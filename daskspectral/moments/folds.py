@@ -89,7 +89,7 @@ DIMENSIONS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("value_sums", "value_squares", "observed", "slope_squares"), ("target",)),
     **dict.fromkeys(("mean", "scale", "point sums", "point squares"), ("column",)),
     "points": ("function", "column"),
-    "undercut": ("component",),
+    "finalist_gap": ("component",),
     "first": ("function",),
     "right_gram": ("right_function", "right_function"),
     "right_first": ("right_function",),

@@ -58,12 +58,12 @@ class Errors:
 
 
 def errors_of(
-    problem: GalerkinProblem, folds: Folds | None, undercut: Array | None = None, least: int = LEAST_ROWS
+    problem: GalerkinProblem, folds: Folds | None, finalist_gap: Array | None = None, least: int = LEAST_ROWS
 ) -> Errors:
     """Return the error bars of the solution of a problem, from the folds of its moments.
 
-    Intervals are extended to the values of other functions, which are lower by the factors `undercut` (k,). There are
-    no error bars for fewer than `least` rows.
+    Intervals are extended to the values of other functions, which are lower by the factors `finalist_gap` (k,). There
+    are no error bars for fewer than `least` rows.
     """
     k, rows = len(problem.whole.values), problem.count_of_rows
     if not k:
@@ -97,7 +97,7 @@ def errors_of(
     both = np.stack([single, joint])
     widest = np.column_stack([both[..., 0].min(axis=0), both[..., 1].max(axis=0)])
     intervals = np.where(several[:, None], widest, single)
-    lower = np.ones(k) if undercut is None else np.append(undercut, np.ones(k))[:k]
+    lower = np.ones(k) if finalist_gap is None else np.append(finalist_gap, np.ones(k))[:k]
     lower[: problem.nulls] = 1.0
     intervals = lowered(intervals, lower)
     resolution = problem.operator.resolution

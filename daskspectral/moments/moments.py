@@ -130,7 +130,7 @@ class Moments(Registered):
     seen: Mapping[str, Any] | None = None
     landmark_rows: LandmarkRows = LandmarkRows.KEPT
     penalty: float | None = None
-    undercut: Array | None = None
+    finalist_gap: Array | None = None
     order: Array | None = None
     of_rows: bool = False
     sample: Sample | None = None
@@ -250,7 +250,7 @@ class Moments(Registered):
             short_trajectories=self.short_trajectories + other.short_trajectories,
             seen=None,
             folds=None if self.folds is None or other.folds is None else self.folds + other.folds,
-            undercut=_lower(self.undercut, other.undercut),
+            finalist_gap=_lower(self.finalist_gap, other.finalist_gap),
             **{
                 name: _both(getattr(self, name), getattr(other, name)) for name in ("order", "sample", "autocovariance")
             },

@@ -96,7 +96,7 @@ class System:
         shown = {"left": left.spread(spectrum.left), "right": right.spread(spectrum.right)}
         modes = significance_of(moments, shown["left"]) if spectrum.values.size else None
         least = LEAST_ROWS if modes is None else FEWEST
-        errors = errors_of(problem, moments.folds, moments.undercut, least)
+        errors = errors_of(problem, moments.folds, moments.finalist_gap, least)
         if modes is not None and moments.folds is not None and not errors.reason:
             errors = with_modes(errors, modes, spectrum.values, moments.folds)
         shown_values, held_out = operator.reported_values(spectrum.values), operator.reported_values(errors.held_out)

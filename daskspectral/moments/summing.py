@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis.evaluation import NUMBER, numbered
 from daskspectral.moments.autocovariance import AUTOCOVARIANCE, ONE_SERIES, AutocovarianceSums, Series, directions_of
-from daskspectral.moments.counting import ORDER, Runs, RunSums
+from daskspectral.moments.counting import ORDER, RowRuns, RunSums
 from daskspectral.moments.folds import ALL, COUNT, FOLD, WEIGHT, Groups, mixed, name_in
 from daskspectral.moments.measure import UNFOLDED, Measure
 from daskspectral.moments.pairwise import SQUARES, SUMS, zero_filled
@@ -47,7 +47,7 @@ class SumTask:
     scale: Array | None = None
     columns: tuple[int, ...] | None = None
     groups: Groups | None = None
-    runs: Runs | None = None
+    runs: RowRuns | None = None
     gaps: bool = False
     sampled: tuple[float, int] | None = None
     tested: float = 1.0

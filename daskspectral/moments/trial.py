@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis.evaluation import NUMBER
-from daskspectral.moments.counting import ORDER, Runs
+from daskspectral.moments.counting import ORDER, RowRuns
 from daskspectral.moments.folds import FOLD, Folds, Groups, LabeledFolds, gathered
 from daskspectral.moments.moments import Moments
 from daskspectral.moments.problem import GalerkinProblem, Sums, galerkin_system
@@ -66,7 +66,7 @@ class Trial:
         """
         group, number, measure = fold + folds * landmark, folds * (1 + bool(landmark.any())), task.measure
         by_group = replace(
-            task, groups=Groups(LabeledFolds(np.arange(number), ())), runs=Runs.of(measure.left, len(fold))
+            task, groups=Groups(LabeledFolds(np.arange(number), ())), runs=RowRuns.of(measure.left, len(fold))
         )
         sums = by_group([{**rows, FOLD: group, NUMBER: np.arange(len(fold))}])
         order = sums.pop(ORDER)

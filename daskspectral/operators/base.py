@@ -14,7 +14,7 @@ from daskspectral.errors import ParameterError
 from daskspectral.forms import Atom, Field, Form, Functional, first_moment, first_moment_at, gram
 from daskspectral.operators.density import Density
 from daskspectral.operators.weights import banded_squares
-from daskspectral.registry import Written
+from daskspectral.registry import CallRepr
 from daskspectral.solve import Problem, SymmetricPencil
 from daskspectral.validation import check_flag, check_type
 
@@ -55,7 +55,7 @@ class DerivedField:
     placed: bool = False
 
 
-class Operator(Written, ABC):
+class Operator(CallRepr, ABC):
     """Bilinear form <f, L g> with the Gram forms of its functions and its spectral problem.
 
     A subclass is a dataclass with a `name` and a `form` that overrides the members below which differ.

@@ -38,7 +38,7 @@ class Density(Registered):
 
     ρ(x) = Σ_j n_j k(x, y_j) / Σ_j v_j k(x, y_j) with a Gaussian k of width `bandwidth`, and at least `floor`: the
     `counts` n_j (m,) are the weights of the sample's rows nearest to the center y_j, and v_j = n_j / `heights`_j their
-    volumes. The numerator alone would fall to a half at the boundaries of the data. `centres` (m, e) are in the
+    volumes. The numerator alone would fall to a half at the boundaries of the data. `centers` (m, e) are in the
     prepared columns, periodic ones embedded as circles (`kernels.Periodic`), `periods` one entry for each column or
     None. The unit is such that ρ^-a has mean 1 over the sample. `clipped` is the share of the sample below the floor,
     and `removed` the share of the weight, the mean of ρ^-a, that the floor removed.
@@ -53,7 +53,7 @@ class Density(Registered):
     """
 
     exponent: float
-    centres: Array
+    centers: Array
     counts: Array
     heights: Array
     bandwidth: float
@@ -64,24 +64,24 @@ class Density(Registered):
 
     def __post_init__(self) -> None:
         check_number("density", self.exponent, "[0, 1]")
-        m = len(self.centres)
-        if self.centres.ndim != 2 or not m or self.counts.shape != (m,) or self.heights.shape != (m,):
-            raise ValueError("a density requires centres (m, d), counts (m,) and heights (m,)")
+        m = len(self.centers)
+        if self.centers.ndim != 2 or not m or self.counts.shape != (m,) or self.heights.shape != (m,):
+            raise ValueError("a density requires centers (m, d), counts (m,) and heights (m,)")
         if not (0 < self.bandwidth < math.inf and (self.counts > 0).all() and (self.heights > 0).all()):
             raise ValueError("the bandwidth, counts and heights of a density must be positive")
 
     @property
     def dimension(self) -> int:
         """Number of prepared columns d."""
-        return int(self.centres.shape[1]) if self.periods is None else len(self.periods)
+        return int(self.centers.shape[1]) if self.periods is None else len(self.periods)
 
     def __call__(self, x: Array) -> Array:
         """Return ρ (c,) at prepared points x (c, d)."""
         x = embedded(x, self.periods)
         sums = np.stack([self.counts, self.counts / self.heights])
         values = np.empty(len(x))
-        for part in _blocks(len(x), len(self.centres)):
-            s = squared_distances(x[part], self.centres)
+        for part in _blocks(len(x), len(self.centers)):
+            s = squared_distances(x[part], self.centers)
             s -= s.min(axis=0)  # the ratio is the same, and neither sum underflows
             s *= -0.5 / self.bandwidth**2
             above, below = sums @ np.exp(s, out=s)
@@ -95,11 +95,11 @@ class Density(Registered):
     @cached_property
     def digest(self) -> str:
         """Digest of everything that determines the values."""
-        arrays = [np.asarray(a, dtype=float) for a in (self.centres, self.counts, self.heights)]
+        arrays = [np.asarray(a, dtype=float) for a in (self.centers, self.counts, self.heights)]
         return digest_of([self.exponent, self.bandwidth, self.floor, self.periods, *arrays])[:16]
 
     def __repr__(self) -> str:
-        return f"Density(exponent={self.exponent:g}, {len(self.centres)} centers, {self.digest})"
+        return f"Density(exponent={self.exponent:g}, {len(self.centers)} centers, {self.digest})"
 
     def __eq__(self, other: object) -> bool:
         return self.digest == other.digest if isinstance(other, Density) else NotImplemented
@@ -155,7 +155,7 @@ def estimate_density(
     if periods is None and (np.abs(e[0]) > 4 * np.ptp(e, axis=0)).any():  # relative to a row, means keep their digits
         options: dict[str, Any] = {"weights": weights, "clip": clip}
         found = estimate_density(x - e[0], exponent, rng, **options)
-        return replace(found, centres=found.centres + e[0])
+        return replace(found, centers=found.centers + e[0])
     centers, counts = _cells(e, w, rng)
     heights = _sums(centers, e, w, chosen_bandwidth(e, w, rng))
     heights = np.maximum(heights, heights[heights > 0].min(initial=np.inf)) if heights.any() else np.ones(len(heights))

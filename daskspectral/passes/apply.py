@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from daskspectral.data.batches import first_invalid, usable
 from daskspectral.data.integrity import Manifest, check_whole_source
-from daskspectral.data.labelled import ROW
+from daskspectral.data.labeled import ROW
 from daskspectral.data.layout import Layout, RowLabels, placed
 from daskspectral.data.readers import ZarrReader, lazy_rows
 from daskspectral.data.source import Preparation, Source, open_source

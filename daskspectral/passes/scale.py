@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from daskspectral.data.anomalies import Baseline
 from daskspectral.data.batches import LARGEST
-from daskspectral.data.labelled import StackedRows
+from daskspectral.data.labeled import StackedRows
 from daskspectral.data.layout import Layout
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, open_source

@@ -79,9 +79,9 @@ class Selection(Registered):
         The best one first. On landmarks finalists follow, and then the others, whose scores are not comparable with
         those of finalists: they are from fewer rows and splits.
     best_params : mapping
-        All parameters of the estimator, with the selected ones. An estimator with these parameters has identical
-        values and functions on the same rows, but intervals may be narrower, because they do not include `undercut`.
-        Files do not contain labels of folds.
+        All parameters of the estimator, with the selected ones. An estimator with these parameters has identical values
+        and functions on the same rows, but intervals may be narrower, because they do not include `finalist_gap`. Files
+        do not contain labels of folds.
     rows : int
         Number of rows of the pilot.
     median : float or None
@@ -95,7 +95,7 @@ class Selection(Registered):
     """
 
     expects: ClassVar = {"candidates": Candidate}
-    dimension_names: ClassVar = {"undercut": ("component",)}
+    dimension_names: ClassVar = {"finalist_gap": ("component",)}
 
     candidates: tuple[Candidate, ...]
     best_params: Mapping[str, Any]
@@ -103,7 +103,7 @@ class Selection(Registered):
     median: float | None = None
     edge: str = ""
     reason: str = ""
-    undercut: Array | None = None
+    finalist_gap: Array | None = None
 
     @property
     def chosen(self) -> Candidate | None:

@@ -175,7 +175,7 @@ def measured_further(before: Moments, source: Source, folds: FoldRequest | None,
     found = measure(source, discretization, before.operator, plan, snapshot=snapshot, after=after)
     if unchanged:
         return replace(before + found, seen=snapshot.seen(source.n))
-    return replace(found, undercut=before.undercut)
+    return replace(found, finalist_gap=before.finalist_gap)
 
 
 def check_appended(before: Moments, source: Source, snapshot: Manifest) -> bool:

@@ -32,7 +32,7 @@ from daskspectral.engine.scheduler import active_client
 from daskspectral.forms import Atom
 from daskspectral.moments import DENSE_ROWS, Measure, Moments
 from daskspectral.moments.autocovariance import AUTOCOVARIANCE, directions_of, share_of_pairs
-from daskspectral.moments.counting import ORDER, Runs
+from daskspectral.moments.counting import ORDER, RowRuns
 from daskspectral.moments.folds import FoldRule, Groups, LandmarkMatcher, gathered
 from daskspectral.moments.moments import LandmarkRows
 from daskspectral.moments.patterns import MEASURED
@@ -327,7 +327,7 @@ def measure(
         seen=snapshot.seen(source.n),
         landmark_rows=discretization.landmark_rows,
         penalty=discretization.penalty,
-        undercut=None if discretization.selection is None else discretization.selection.undercut,
+        finalist_gap=None if discretization.selection is None else discretization.selection.finalist_gap,
         order=order if scores is None else scores.order,
         of_rows=discretization.of_rows,
         sample=sample,
@@ -357,7 +357,7 @@ def _run_of(
     measured = measure_of(
         basis, right, operator, dtype, device=device, patterns=True, products=not discretization.spanning
     )
-    runs = Runs.of(basis, max(stop - start for start, stop in plan.ranges.ranges))
+    runs = RowRuns.of(basis, max(stop - start for start, stop in plan.ranges.ranges))
     gaps, sampled = source.on_invalid == "pairwise", None
     if has_graph(operator) and (size := sample_size(basis.dimension)):
         sampled = reach_of(source.n - plan.ranges.ranges[0][0], size), size

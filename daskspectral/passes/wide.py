@@ -26,7 +26,7 @@ from daskspectral.engine.threads import one_blas_thread
 from daskspectral.kernels import Linear
 from daskspectral.moments import NUMBER
 from daskspectral.moments.autocovariance import Autocovariance, Series
-from daskspectral.moments.counting import Runs, RunSums
+from daskspectral.moments.counting import RowRuns, RunSums
 from daskspectral.moments.pairwise import SQUARES, SUMS
 from daskspectral.moments.shifting import columns_of_order
 from daskspectral.operators.weights import check_total
@@ -150,7 +150,7 @@ def leading_components(source: Source, size: int, *, centered: bool) -> tuple[So
         both = float(np.sum(blocks.roots[two] * blocks.roots[one]))
         scores, squares = scores + directions @ mean, squares + total * mean**2
         lagged, pairs = lagged + mean * (2 * pairs + both * mean), pairs + both * mean
-    runs = Runs.of(LandmarkBasis(Linear(), directions), source.n)
+    runs = RowRuns.of(LandmarkBasis(Linear(), directions), source.n)
     order = RunSums(replace(runs, columns=np.arange(len(some))))
     order.add(watched)
     every = np.full((source.n, scores.shape[1]), np.nan)

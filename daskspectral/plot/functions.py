@@ -572,7 +572,7 @@ def _varying(values: Array) -> tuple[int, int]:
     return (int(found[0]), int(found[1])) if len(found) > 1 else (0, 1)
 
 
-# -- maps of labelled fields ------------------------------------------------------------------------------------------
+# -- maps of labeled fields ------------------------------------------------------------------------------------------
 
 
 def maps_of(estimator: SpectralEstimator, X: Any, components: Sequence[int], right: bool = False) -> list[xr.DataArray]:

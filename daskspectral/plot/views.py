@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from daskspectral.basis.role import Role
 from daskspectral.data.columns import ColumnNames
 from daskspectral.data.containers import points_reader
-from daskspectral.data.labelled import stack_rows
+from daskspectral.data.labeled import stack_rows
 from daskspectral.data.readers import ArrayReader
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation, Source, are_trajectories, joined_rows, open_source, windows_of

@@ -13,9 +13,9 @@ from daskspectral.basis import BasisRecipe, FourierBasis, Landmarks
 from daskspectral.basis.names import named
 from daskspectral.basis.role import Role
 from daskspectral.choosing.lattice import regression_lattice
-from daskspectral.choosing.prior import regress
 from daskspectral.choosing.search import pilot_bytes
 from daskspectral.choosing.spaces import FunctionSpace
+from daskspectral.choosing.spectral_density import regress
 from daskspectral.data.source import Source, open_regression
 from daskspectral.engine.memory import chosen_device
 from daskspectral.errors import ParameterError

@@ -176,7 +176,7 @@ class Problem(Named, ABC):
         """Return the number of validation values that are compared if `wanted` are requested."""
         return max(COMPARED, wanted) if wanted > MOST_COMPARED else COMPARED
 
-    def undercut(self, best: Array, others: Iterable[Array]) -> Array | None:
+    def finalist_gap(self, best: Array, others: Iterable[Array]) -> Array | None:
         """Return the least ratio (k,) of validation values (n_splits, k) of other candidates to the best ones.
 
         It is 1 unless the values of a candidate are lower in every split, which shows that the best candidate has too
@@ -427,7 +427,7 @@ class TwoMetricSVD(Problem):
     def n_compared(self, wanted: int) -> int:
         return max(COMPARED, wanted)
 
-    def undercut(self, best: Array, others: Iterable[Array]) -> None:
+    def finalist_gap(self, best: Array, others: Iterable[Array]) -> None:
         return None
 
     def solve(self, system: GalerkinSystem) -> Solution:

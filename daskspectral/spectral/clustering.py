@@ -18,7 +18,7 @@ from daskspectral.data.containers import is_lazy
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source
 from daskspectral.engine.sampling import draw_rows
-from daskspectral.errors import Rank, RankWarning, ReliabilityWarning, doubts_of, warn_user
+from daskspectral.errors import Rank, RankWarning, ReliabilityWarning, warn_user, warnings_of_rank
 from daskspectral.estimators.bases import ClusterMixin
 from daskspectral.estimators.table import RunContext, open_table
 from daskspectral.moments.jumps import gap_ratios
@@ -264,7 +264,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
                 raise ValueError(
                     f"n_clusters={self.n_clusters} must be at most the number of rows, {session.source.n}."
                 )
-            with warnings.catch_warnings(), doubts_of(Rank.DATA):
+            with warnings.catch_warnings(), warnings_of_rank(Rank.DATA):
                 warnings.simplefilter("ignore", RankWarning)  # the data support fewer functions
                 self._fit_session(session, context)
             self._divide(session.source)
@@ -351,7 +351,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         super()._check_parameters(operator)
 
     def _update_source(self, source: Source, folds: FoldRequest | None) -> Self:
-        with doubts_of(Rank.DATA):
+        with warnings_of_rank(Rank.DATA):
             super()._update_source(source, folds)
         self._divide(source)
         return self

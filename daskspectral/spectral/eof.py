@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.data.labelled import ROW, stack_rows
+from daskspectral.data.labeled import ROW, stack_rows
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import windows_of
 from daskspectral.errors import FitWarning

@@ -17,8 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from daskspectral.basis import BasisRecipe, Landmarks
 from daskspectral.basis.names import named
 from daskspectral.basis.role import Role
-from daskspectral.choosing.prior import system_of
-from daskspectral.data.labelled import ROW
+from daskspectral.choosing.spectral_density import system_of
+from daskspectral.data.labeled import ROW
 from daskspectral.data.layout import Layout, free_names, plain
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Preparation, Source, are_trajectories, in_rows, open_data
@@ -635,7 +635,7 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
         units, table = layout.units, np.asarray(own.climatology) * layout.units
         group: dict[str, Any] = {} if own.anomaly is None else {own.anomaly: list(own.labels)}
         degree, powers = "degree", {"degree": np.arange(1, own.degree + 1)}
-        scale = {"centre": own.centre, "half": own.half, "unit of time": "(days since 1970-01-01 - centre) / half"}
+        scale = {"center": own.center, "half": own.half, "unit of time": "(days since 1970-01-01 - center) / half"}
         scale |= {"calendar": own.calendar}
         fields += [Fields("climatology", table if group else table[0], (*group,), group)]
         fields += [Fields("trend", np.asarray(own.trend) * units, (degree,), powers, scale)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.data.labelled import ROW
+from daskspectral.data.labeled import ROW
 from daskspectral.data.layout import Layout, plain
 from daskspectral.data.rows import Rows
 from daskspectral.estimators.records import provenance

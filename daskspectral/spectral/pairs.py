@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import BasisRecipe, Landmarks
 from daskspectral.basis.role import Role
-from daskspectral.data.labelled import stack_rows
+from daskspectral.data.labeled import stack_rows
 from daskspectral.data.rows import Rows
 from daskspectral.errors import RankWarning, ReliabilityWarning
 from daskspectral.kernels import Linear

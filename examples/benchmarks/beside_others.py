@@ -1,12 +1,12 @@
-"""Beside the tools that people know, on the same data in the same form: lines of code, seconds, memory, the answer.
+"""Compare with the tools that people know, on the same data in the same form: lines of code, seconds, memory, the answer.
 
 Empirical orthogonal functions of a gridded field in a zarr group, and of fewer rows than columns (xeofs 3); slow modes
 of a trajectory, by default and with functions that are given (deeptime 0.4.5); clusters of 28 tables and three more in
 --tables, three seeds each, by the adjusted Rand index (scikit-learn, umap-learn); features of a table of which half of
 the labels are known, and a first fit of a few thousand rows (scikit-learn); and the import alone. Each side is the
-program that its own documentation would have one write, with its defaults: it is shown by --show, its lines are counted
-(imports too), and it runs in a process of its own with one BLAS thread. "CPU s" is the time of all threads in the
-second, warm run (of an import the first), and "ratio" that over the other side's; "MB" is what the process takes beyond
+program that its documentation would have one write, with its defaults: it is shown by --show, its lines are counted
+(imports too), and it runs in a separate process with one BLAS thread. "CPU s" is the time of all threads in the
+second, warm run (of an import the first), and "ratio" that over the other side's; "MB" is what the process needs beyond
 its imports. The sides run in turn, and medians are shown.
 
     python -m venv peers && peers/bin/pip install xeofs deeptime==0.4.5 scikit-learn umap-learn zarr dask

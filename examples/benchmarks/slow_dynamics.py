@@ -69,7 +69,7 @@ PROCESSES = {
 
 
 class Chain:
-    """Jumps between S cells: centres `x` (S, d), weights (S,), values and eigenfunctions of the transfer operator."""
+    """Jumps between S cells: centers `x` (S, d), weights (S,), values and eigenfunctions of the transfer operator."""
 
     def __init__(self, process: Process):
         axes = [np.linspace(*line) for line in process.grid]

@@ -264,7 +264,7 @@ def two_moons(noise: float, count: int) -> Array:
     """Two half-circles of radius 1, with normal noise: each eigenvalue of one moon twice.
 
     The moons are .5 apart: what their tails share moves the second 0 by less than .001 at a noise of .05, and by
-    rounding at .03. In polar coordinates about its centre a moon's density is exp(-(r - 1)^2 / (2 noise^2)) times the
+    rounding at .03. In polar coordinates about its center a moon's density is exp(-(r - 1)^2 / (2 noise^2)) times the
     integral of exp(-r (1 - cos(angle - t)) / noise^2) over t in [0, pi]. The strip of angles ends 5 standard
     deviations outside.
     """

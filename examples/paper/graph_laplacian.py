@@ -18,7 +18,7 @@ def forms(points: np.ndarray, weights: Kernel, bases: Sequence[Basis]) -> list[t
     """The form and the Gram matrix of each basis, as means over pairs and points; all bases share the weights.
 
     The form is Σ_ij w_ij (φ(x_i) - φ(x_j)) (φ(x_i) - φ(x_j))ᵀ / n² = 2 (Φ diag(W 1) Φᵀ - Φ W Φᵀ) / n², with the
-    weights normalised by their mean degrees, w = D^(-1/2) w~ D^(-1/2).
+    weights normalized by their mean degrees, w = D^(-1/2) w~ D^(-1/2).
     """
     n = len(points)
     raw = np.zeros(n)

@@ -194,13 +194,13 @@ def rate_figure(cases: tuple[Case, ...], rates: xr.Dataset) -> Figure:
     panels = dict(zip((2, 3), figure.subplots(1, 2, sharey=True), strict=True))
     shades = dict(zip((1.0, 1.5, 2.0), matplotlib.colormaps["viridis"]([0.1, 0.45, 0.75]), strict=True))
     for case in cases:
-        ax, at, colour = panels[case.d], of_case(rates, case), shades[case.smoothness]
+        ax, at, color = panels[case.d], of_case(rates, case), shades[case.smoothness]
         _clean(ax, "circle, rotations by pi" if case.d == 2 else "sphere, shifts of the coordinates", "n")
         found = exponents(rates, case)
         label = f"s = {case.smoothness:g}: slope {found.slope:.2f}, theory {case.rate:.2f}"
-        ax.errorbar(at.n, at.risk, at.spread, fmt="o", color=colour, markersize=4, label=label)
-        ax.plot(at.n, at.expected, "-", color=colour, linewidth=1)
-        ax.plot(at.n, at.floor, "--", color=colour, linewidth=1)
+        ax.errorbar(at.n, at.risk, at.spread, fmt="o", color=color, markersize=4, label=label)
+        ax.plot(at.n, at.expected, "-", color=color, linewidth=1)
+        ax.plot(at.n, at.floor, "--", color=color, linewidth=1)
         middle = float(np.exp(np.log(at.expected).mean())), float(np.exp(np.log(at.n).mean()))
         ax.plot(at.n, 2 * middle[0] * (at.n / middle[1]) ** -case.rate, ":", color="0.5", linewidth=1)
     for ax in panels.values():

@@ -1,12 +1,12 @@
 """Semidefinite embedding: Table 1, Figures 4 and 6
 ================================================
 
-Table 1 and Figures 4 and 6 of Fanuel, Aspeel, Delvenne and Suykens (2022): neighbours in the SDP embedding.
+Table 1 and Figures 4 and 6 of Fanuel, Aspeel, Delvenne and Suykens (2022): neighbors in the SDP embedding.
 
-A part of the data is embedded in the plane, the rest by the extension (1.5); five nearest neighbours predict the
+A part of the data is embedded in the plane, the rest by the extension (1.5); five nearest neighbors predict the
 classes of the rest. Splits are uniform, with the seeds 0, 1, 2, ...
 
-Table 1 and Figure 6 show the HTRU2 pulsars, standardised, 70 % of them embedded: bandwidths 10 and 5, by all pairs of
+Table 1 and Figure 6 show the HTRU2 pulsars, standardized, 70 % of them embedded: bandwidths 10 and 5, by all pairs of
 points and by landmarks, with the time of each, and diffusion maps for comparison. Figure 4 shows the digits 1 and 4 of
 MNIST, pixels from 0 to 1, 30 % of them embedded.
 
@@ -66,7 +66,7 @@ def embedding(name: str, bandwidth: float, method: str, landmarks: int) -> Any:
 def predict(
     model: Any, seen: np.ndarray, classes: np.ndarray, unseen: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Classes of the unseen points by five neighbours in the first two coordinates; the coordinates of all points."""
+    """Classes of the unseen points by five neighbors in the first two coordinates; the coordinates of all points."""
     known, unknown = model.embedding_[:, :2], model.transform(unseen)[:, :2]
     return KNeighborsClassifier(5).fit(known, classes).predict(unknown), known, unknown
 

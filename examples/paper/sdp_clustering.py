@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import xarray as xr
-from sdp_common import COLOURS, EMBEDDINGS, diffusion, gap, nmi, scatter, sdp, standardized
+from sdp_common import COLORS, EMBEDDINGS, diffusion, gap, nmi, scatter, sdp, standardized
 
 from daskspectral import plot
 
@@ -16,7 +16,7 @@ STARTS = (1, 20)
 
 
 def moons(rng: np.random.Generator, n: int = 200) -> tuple[np.ndarray, np.ndarray]:
-    """Two arcs of 1.2 pi, n points each, whose radius is 1 with noise of 1/6; standardised (2 n, 2), labels (2 n,)."""
+    """Two arcs of 1.2 pi, n points each, whose radius is 1 with noise of 1/6; standardized (2 n, 2), labels (2 n,)."""
     angle = np.pi * np.linspace(-0.1, 1.1, n)
     radius = 1 + rng.standard_normal((2, n)) / 6
     upper, lower = (np.column_stack([r * np.cos(angle), r * np.sin(angle)]) for r in radius)
@@ -32,7 +32,7 @@ def on_circle(e: np.ndarray) -> np.ndarray:
 def figure7(picture: Path) -> dict[str, float]:
     x, labels = moons(np.random.default_rng(0))
     model = sdp(x, 0.1, tolerance=1e-6)
-    figure, axes = plot.panels(["two moons, standardised", "SDP embedding, bandwidth 0.1"], columns=2, width=3.4)
+    figure, axes = plot.panels(["two moons, standardized", "SDP embedding, bandwidth 0.1"], columns=2, width=3.4)
     axes[1].locator_params(nbins=6)
     scatter(axes[0], x, labels)
     scatter(axes[1], model.embedding_, labels)
@@ -130,12 +130,10 @@ def figure8(table: xr.Dataset, picture: Path) -> dict[str, float]:
             ax = axes[3 * row + projected]
             series = {"raw data": table.raw_nmi.expand_dims(bandwidth=table.bandwidth)}
             series |= {title: table[f"{name}_nmi"].sel(projected=projected) for name, title in EMBEDDINGS.items()}
-            for (title, values), colour, style in zip(series.items(), COLOURS[-1:] + COLOURS, "-os", strict=False):
+            for (title, values), color, style in zip(series.items(), COLORS[-1:] + COLORS, "-os", strict=False):
                 at = values.sel(starts=starts)
                 options = {"fmt": "-" if style == "-" else f"-{style}", "ms": 4, "lw": 1, "elinewidth": 0.6}
-                ax.errorbar(
-                    table.bandwidth, at.mean("set"), at.std("set", ddof=1), color=colour, label=title, **options
-                )
+                ax.errorbar(table.bandwidth, at.mean("set"), at.std("set", ddof=1), color=color, label=title, **options)
             ax.set(ylim=(-0.05, 1.15))
         axes[3 * row + 2].plot(table.bandwidth, table[f"{kind}_spectrum"].mean("set"), ".-", lw=1)
     for ax in axes:

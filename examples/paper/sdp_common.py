@@ -20,7 +20,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1]))  # of the examples tha
 
 import data_files as data_files
 
-COLOURS = ("tab:blue", "tab:red", "tab:green", "black")
+COLORS = ("tab:blue", "tab:red", "tab:green", "black")
 EMBEDDINGS = {"sdp": "SDP", "diffusion": "diffusion"}
 
 
@@ -51,18 +51,18 @@ def gap(model: SDPEmbedding) -> float:
 
 
 def scatter(axes: Axes, points: np.ndarray, classes: np.ndarray, size: float = 6, names: Sequence[str] = ()) -> None:
-    """Points (n, 2) in the colours of their classes, rare ones on top, with a legend where the classes have names."""
+    """Points (n, 2) in the colors of their classes, rare ones on top, with a legend where the classes have names."""
     labels, counts = np.unique(classes, return_counts=True)
     for rank in np.argsort(-counts, kind="stable"):
         at = points[classes == labels[rank]]
         label = names[rank] if names else None
-        axes.scatter(at[:, 0], at[:, 1], s=size, c=COLOURS[rank], lw=0, alpha=0.8, label=label)
+        axes.scatter(at[:, 0], at[:, 1], s=size, c=COLORS[rank], lw=0, alpha=0.8, label=label)
     if names:
         axes.legend(frameon=False, fontsize=8, markerscale=2)
 
 
 def nmi(e: np.ndarray, labels: np.ndarray, k: int, starts: int) -> float:
-    """Normalised mutual information of the labels with k-means from some starts."""
+    """Normalized mutual information of the labels with k-means from some starts."""
     scaled = e / np.abs(e).max()
     with threadpool_limits(1):  # so few points are slower in several threads
         found = KMeans(k, n_init=starts, random_state=0).fit_predict(scaled)

@@ -26,14 +26,14 @@ from pathlib import Path
 import click
 import numpy as np
 from sdp_clustering import cluster, conclude, figure7, figure8
-from sdp_common import COLOURS, EMBEDDINGS, diffusion, gap, nmi, scatter, sdp, standardized
+from sdp_common import COLORS, EMBEDDINGS, diffusion, gap, nmi, scatter, sdp, standardized
 from sklearn.datasets import load_wine
 from sklearn.neighbors import NearestNeighbors
 
 from daskspectral import plot
 
 PICTURES = {number: f"sdp_figure{number}.png" for number in (1, 3, 5, 7, 8)}
-CENTRES = ((0.0, 0.0), (4.0, 0.0), (2.0, 3.5))  # of the three clusters of Figure 1
+CENTERS = ((0.0, 0.0), (4.0, 0.0), (2.0, 3.5))  # of the three clusters of Figure 1
 DRAWN = (1.5, 3.0, 10.0)  # bandwidths of the embeddings in Figure 5
 
 
@@ -56,9 +56,9 @@ QUICK = Study(draws=2, wine=(1.5, 3, 10), sets=2, moons=(0.1, 0.3))
 
 def clusters(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Three clusters of 100 points and 10 outliers around them: points (310, 2), labels (310,) with 3 for outliers."""
-    dense = np.concatenate([np.array(centre) + 0.4 * rng.standard_normal((100, 2)) for centre in CENTRES])
+    dense = np.concatenate([np.array(center) + 0.4 * rng.standard_normal((100, 2)) for center in CENTERS])
     angle = rng.uniform(0, 2 * np.pi, 10)
-    around = np.mean(CENTRES, axis=0) + rng.uniform(3.5, 5.5, (10, 1)) * np.column_stack([np.cos(angle), np.sin(angle)])
+    around = np.mean(CENTERS, axis=0) + rng.uniform(3.5, 5.5, (10, 1)) * np.column_stack([np.cos(angle), np.sin(angle)])
     return np.concatenate([dense, around]), np.repeat([0, 1, 2, 3], [100, 100, 100, 10])
 
 
@@ -104,8 +104,8 @@ def figure3(study: Study, picture: Path) -> dict[str, float]:
     figure, axes = plot.panels(["embedding", "coordinates"], columns=2, width=3.6, aspect=0.85)
     axes[0].plot(curve[:, 0], curve[:, 1], ".", color="tab:purple", markersize=3)
     axes[0].plot(at[:, 0], at[:, 1], "o", color="k", markersize=6)
-    for column, colour in enumerate(("tab:red", "tab:blue")):
-        axes[1].plot(line, curve[:, column], ".", color=colour, markersize=3, label=rf"$\ell = {column + 1}$")
+    for column, color in enumerate(("tab:red", "tab:blue")):
+        axes[1].plot(line, curve[:, column], ".", color=color, markersize=3, label=rf"$\ell = {column + 1}$")
         axes[1].plot(x, at[:, column], "o", color="k", markersize=5)
     axes[0].set(xlabel=r"$\chi_1$", ylabel=r"$\chi_2$", aspect="equal")
     axes[1].set(xlabel="x")
@@ -127,15 +127,15 @@ def carriers(coordinate: np.ndarray) -> float:
     return float(np.sum(coordinate**2) ** 2 / np.sum(coordinate**4))
 
 
-def neighbours(e: np.ndarray, classes: np.ndarray) -> float:
-    """Leave-one-out accuracy of the five nearest neighbours."""
+def neighbors(e: np.ndarray, classes: np.ndarray) -> float:
+    """Leave-one-out accuracy of the five nearest neighbors."""
     others = NearestNeighbors(n_neighbors=5).fit(e).kneighbors(return_distance=False)  # without the point itself
     votes = np.sum(classes[others][:, :, None] == np.unique(classes), axis=1)
     return float(np.mean(np.unique(classes)[votes.argmax(axis=1)] == classes))
 
 
 def figure5(study: Study, picture: Path) -> dict[str, float]:
-    """The wine data, standardised: embeddings at three bandwidths, spectra and the information in the coordinates."""
+    """The wine data, standardized: embeddings at three bandwidths, spectra and the information in the coordinates."""
     x, classes = load_wine(return_X_y=True)
     x = standardized(x)
     models = {b: (sdp(x, b), diffusion(x, b, 3)) for b in study.wine}
@@ -156,10 +156,10 @@ def figure5(study: Study, picture: Path) -> dict[str, float]:
         numbers[f"gap over objective, wine {b:g}"] = gap(pair[0])
         for title, model, points in zip(EMBEDDINGS.values(), pair, carried[-1], strict=True):
             numbers[f"points that carry coordinate 1, {title}, wine {b:g}"] = points
-            numbers[f"5-NN accuracy, {title}, wine {b:g}"] = neighbours(model.embedding_[:, :2], classes)
+            numbers[f"5-NN accuracy, {title}, wine {b:g}"] = neighbors(model.embedding_[:, :2], classes)
     for ax, values in zip(axes[6:], (*spectra, np.array(carried)), strict=True):
-        for column, colour in zip(values.T, COLOURS, strict=False):
-            ax.plot(study.wine, column, ".-", color=colour, lw=1)
+        for column, color in zip(values.T, COLORS, strict=False):
+            ax.plot(study.wine, column, ".-", color=color, lw=1)
         ax.set_xlabel("bandwidth", fontsize=8)
     axes[8].legend(EMBEDDINGS.values(), frameon=False, fontsize=8)
     plot.save_figure(figure, picture, overwrite=True)

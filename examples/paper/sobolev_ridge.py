@@ -1,6 +1,6 @@
 """Kernel ridge regression with the Sobolev kernel of a manifold, averaged over a group, for `invariances_torus.py`.
 
-f minimises 1/n Σ_i (f(x_i) - y_i)² + alpha ||f||², equation (8) of Soleymani and others (2025), in the space of
+f minimizes 1/n Σ_i (f(x_i) - y_i)² + alpha ||f||², equation (8) of Soleymani and others (2025), in the space of
 
     K(x, y) = Σ_λ D_λ^-(2 s / dimension) Σ_l φ_(λ, l)(x) φ_(λ, l)(y),
 
@@ -26,7 +26,7 @@ harmonics = cache(HarmonicBasis)  # built once for all fits
 
 
 class SobolevRidge:
-    """The regression; `alpha` has the least robust generalised cross-validation, as in `InvariantRegressor`."""
+    """The regression; `alpha` has the least robust generalized cross-validation, as in `InvariantRegressor`."""
 
     def __init__(self, manifold: Manifold, group: Group | None = None, smoothness: float = 2.0, count: int = 2000):
         self.basis = harmonics(manifold, count)
@@ -59,7 +59,7 @@ class SobolevRidge:
         return np.asarray(self._features(x).T @ (self.features @ coefficients))
 
     def score(self, alpha: float) -> float:
-        """Robust generalised cross-validation."""
+        """Robust generalized cross-validation."""
         n, ridge = len(self.vectors), alpha * len(self.vectors)
         free = ridge / (self.spectrum + ridge)
         residual = (np.sum(free**2 * self.target**2) + self.missed) / n

@@ -102,16 +102,16 @@ def errors(table: xr.Dataset) -> Figure:
     figure, axes = _axes(4, "n")
     for ax, name in zip(axes, TITLES, strict=False):
         found = best(table, name)
-        for d, colour in _colours(table.d):
-            _band(ax, found.sel(d=d), colour)
+        for d, color in _colors(table.d):
+            _band(ax, found.sel(d=d), color)
         ax.set_title(TITLES[name])
         _guide(ax, table.n.values)
     _share(axes[:3])
     axes[0].set_ylabel("error (21)")
     p = table.p.values[min(2, len(table.p) - 1)]
-    for d, colour in _colours(table.d):
+    for d, color in _colors(table.d):
         for name, style in (("ambient", "-"), ("tangential", "--")):
-            axes[3].plot(table.n, table[f"{name}_seconds"].sel(p=p, d=d).isel(timed=0), style, color=colour)
+            axes[3].plot(table.n, table[f"{name}_seconds"].sel(p=p, d=d).isel(timed=0), style, color=color)
     axes[3].set(title=f"seconds, polynomial 3, p = {p}")
     axes[3].legend(
         handles=[_line("ambient", "k", "-"), _line("tangential", "k", "--")], frameon=False, loc="upper left"
@@ -127,14 +127,14 @@ def choices(table: xr.Dataset) -> Figure:
     labels = kernel_labels(table)
     for name, style in (("tangential", "-"), ("graph", "--")):
         found = best(table, name)
-        for d, colour in _colours(table.d):
+        for d, color in _colors(table.d):
             at = found.sel(d=d)
-            axes[0].plot(at.n, at.p, style, marker="o", markersize=4, color=colour)
+            axes[0].plot(at.n, at.p, style, marker="o", markersize=4, color=color)
             spent = [
                 float(table[f"{name}_seconds"].sel(d=d, n=n, p=p).isel(timed=families.index(labels[int(k)][0])))
                 for n, p, k in zip(at.n, at.p, at.kernel, strict=True)
             ]
-            axes[1].plot(at.n, spent, style, marker="o", markersize=4, color=colour)
+            axes[1].plot(at.n, spent, style, marker="o", markersize=4, color=color)
     axes[0].set(title="best p", yticks=table.p.values, yticklabels=[str(p) for p in table.p.values])
     axes[0].minorticks_off()
     axes[1].set_title("seconds of the best")
@@ -151,15 +151,15 @@ def hyperparameters(table: xr.Dataset) -> Figure:
     shift = np.linspace(-0.25, 0.25, len(table.d))
     for ax, name in zip(axes, TITLES, strict=False):
         found = best(table, name)
-        for (d, colour), offset in zip(_colours(table.d), shift, strict=True):
-            ax.plot(found.n, found.kernel.sel(d=d) + offset, "o", color=colour, markersize=6)
+        for (d, color), offset in zip(_colors(table.d), shift, strict=True):
+            ax.plot(found.n, found.kernel.sel(d=d) + offset, "o", color=color, markersize=6)
         ax.set(title=f"functions, {TITLES[name]}", yticks=range(len(labels)), ylim=(-0.5, len(labels) - 0.5))
         ax.set_yticklabels(labels if ax is axes[0] else [])
         ax.grid(axis="y", color="0.92")
     scales = table.weights.values
     found = best(table, "graph")
-    for (d, colour), offset in zip(_colours(table.d), shift, strict=True):
-        axes[3].plot(found.n, np.searchsorted(scales, found.weights.sel(d=d)) + offset, "o", color=colour, markersize=6)
+    for (d, color), offset in zip(_colors(table.d), shift, strict=True):
+        axes[3].plot(found.n, np.searchsorted(scales, found.weights.sel(d=d)) + offset, "o", color=color, markersize=6)
     axes[3].set(title="scale of the weights", yticks=range(len(scales)), ylim=(-0.5, len(scales) - 0.5))
     axes[3].set_yticklabels([f"{scale:g}" for scale in scales])
     axes[3].grid(axis="y", color="0.92")
@@ -172,10 +172,10 @@ def dimensions(table: xr.Dataset) -> Figure:
     figure, axes = _axes(3, "d", xscale="linear")
     for ax, name in zip(axes, TITLES, strict=True):
         found = best(table, name)
-        for n, colour in _colours(table.n):
+        for n, color in _colors(table.n):
             if n in found.n:
                 at = found.sel(n=n)
-                ax.plot(at.d, at.error, "-o", color=colour, markersize=4)
+                ax.plot(at.d, at.error, "-o", color=color, markersize=4)
         default = [default_error(int(d)) for d in table.d.values]
         ax.plot(table.d, default, "k--", linewidth=1)
         ax.set(title=TITLES[name], xticks=table.d.values)
@@ -191,16 +191,16 @@ def kernels(table: xr.Dataset) -> Figure:
     figure, axes = _axes(len(table.d), "n")
     labels = kernel_labels(table)
     for ax, d in zip(axes, table.d.values, strict=True):
-        for family, colour in FAMILIES.items():
+        for family, color in FAMILIES.items():
             members = [i for i, label in enumerate(labels) if label[0] == family]
             for name, style in (("tangential", "-"), ("ambient", "--")):
                 at = best(table, name, members).sel(d=d)
-                ax.plot(at.n, at.error, style, marker="o", markersize=4, color=colour)
+                ax.plot(at.n, at.error, style, marker="o", markersize=4, color=color)
         ax.set_title(f"d = {d}")
         _guide(ax, table.n.values)
     _share(axes)
     axes[0].set_ylabel("error (21)")
-    handles = [_line(family, colour, "-") for family, colour in FAMILIES.items()]
+    handles = [_line(family, color, "-") for family, color in FAMILIES.items()]
     handles += [_line("tangential", "k", "-"), _line("ambient", "k", "--")]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
     return figure
@@ -216,16 +216,16 @@ def _axes(count: int, xlabel: str, xscale: str = "log", yscale: str = "log") -> 
     return figure, axes
 
 
-def _colours(values: xr.DataArray) -> list[tuple[Any, Any]]:
+def _colors(values: xr.DataArray) -> list[tuple[Any, Any]]:
     shades = matplotlib.colormaps["viridis"](np.linspace(0.0, 0.9, len(values)))
     return list(zip(values.values.tolist(), shades, strict=True))
 
 
-def _band(ax: Axes, at: xr.Dataset, colour: Any) -> None:
+def _band(ax: Axes, at: xr.Dataset, color: Any) -> None:
     """The mean over the trials, and one standard deviation around it."""
-    ax.plot(at.n, at.error, "-o", color=colour, markersize=4)
+    ax.plot(at.n, at.error, "-o", color=color, markersize=4)
     ax.fill_between(
-        at.n, np.maximum(at.error - at.spread, at.error / 3), at.error + at.spread, color=colour, alpha=0.2, lw=0
+        at.n, np.maximum(at.error - at.spread, at.error / 3), at.error + at.spread, color=color, alpha=0.2, lw=0
     )
 
 
@@ -241,10 +241,10 @@ def _share(axes: list[Axes]) -> None:
         ax.set_ylim(low, min(high, 3.0))
 
 
-def _line(label: str, colour: Any, style: str) -> Line2D:
-    return Line2D([], [], color=colour, linestyle=style, label=label)
+def _line(label: str, color: Any, style: str) -> Line2D:
+    return Line2D([], [], color=color, linestyle=style, label=label)
 
 
 def _legend(figure: Figure, values: xr.DataArray, name: str) -> None:
-    handles = [_line(f"{name} = {value}", colour, "-") for value, colour in _colours(values)]
+    handles = [_line(f"{name} = {value}", color, "-") for value, color in _colors(values)]
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)

@@ -83,13 +83,13 @@ def mixture(*names: str) -> tuple[dsp.basis.Basis, Any]:
 
 def vanishing() -> tuple[dsp.basis.Basis, Any]:
     """Times (x_0 + 9) (9 - x_0) / 81, x_1 + 9, 9 - x_2 and 1 - |x - c|^2 / 100."""
-    inf, centre = np.inf, (0.5, 0.1, 0.0)
-    edges = (dsp.basis.BoxBoundary([-9, -9, -inf], [9, inf, 9]), dsp.basis.BallBoundary(10.0, centre))
+    inf, center = np.inf, (0.5, 0.1, 0.0)
+    edges = (dsp.basis.BoxBoundary([-9, -9, -inf], [9, inf, 9]), dsp.basis.BallBoundary(10.0, center))
     whole, plain = LANDMARKS["gaussian"], at_landmarks(KERNELS["gaussian"][1], Y)
 
     def formula(x: Any) -> Any:
         box = (81 - x[:, 0] ** 2) / 81 * (x[:, 1] + 9) * (9 - x[:, 2])
-        return plain(x) * box * (1 - ((x - centre) ** 2).sum(axis=1) / 100)
+        return plain(x) * box * (1 - ((x - center) ** 2).sum(axis=1) / 100)
 
     return dsp.basis.DirichletFunctions(dsp.basis.DirichletFunctions(whole, edges[0]), edges[1]), derivatives(formula)
 

@@ -83,7 +83,7 @@ def test_functions_of_angles_have_the_space_of_a_matern_kernel() -> None:
 
 
 def test_cells_of_rows() -> None:
-    """Three groups of points have a cell each, of centres at their means; far narrower ones are their indicators."""
+    """Three groups of points have a cell each, of centers at their means; far narrower ones are their indicators."""
     means, rng = np.array([[0.0, 0.0], [3.0, 0.0], [0.0, 4.0]]), np.random.default_rng(0)
     x = (means[:, None] + rng.uniform(-0.3, 0.3, (3, 50, 2))).reshape(-1, 2)
     cells = NormalizedRBF.draw(x, 3, ratio=0.1, random_state=1)

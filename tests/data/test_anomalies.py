@@ -60,7 +60,7 @@ def test_means_and_trend_are_fitted_together() -> None:
     model = fitted(data, anomaly="month", detrend=2)
     np.testing.assert_allclose(model.eigenvalues_, variances(wanted), rtol=1e-10)
     dataset = model.to_xarray(details=True)
-    scaled = (data.time.values - np.datetime64(0, "D")) / np.timedelta64(1, "D") - dataset.sst_trend.centre
+    scaled = (data.time.values - np.datetime64(0, "D")) / np.timedelta64(1, "D") - dataset.sst_trend.center
     scaled = scaled / dataset.sst_trend.half
     assert (scaled.min(), scaled.max()) == (-1, 1)
     powers = xr.DataArray([scaled, scaled**2], dims=("degree", "time"))

@@ -16,7 +16,7 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
 from daskspectral.cli.verifying import verify
-from daskspectral.data.labelled import stack_rows
+from daskspectral.data.labeled import stack_rows
 from daskspectral.data.readers import zarr_reader
 from daskspectral.data.stores import open_array, open_zarr
 from daskspectral.data.writing import Grid, create_array, create_dataset
@@ -88,7 +88,7 @@ def test_missing_chunks_that_are_meant_read_as_fill_values(tmp_path: Path, call:
     np.testing.assert_allclose(found, CALLS[call](FILLED), rtol=1e-6, atol=1e-9)
 
 
-# labelled groups
+# labeled groups
 
 UNIFORM = Landmarks(Gaussian(2.0), 10, method="uniform")
 

@@ -17,7 +17,7 @@ import xarray as xr
 import zarr
 
 import daskspectral as dsp
-from daskspectral.data.labelled import stack_rows
+from daskspectral.data.labeled import stack_rows
 from daskspectral.data.readers import Reader
 from daskspectral.data.source import open_source
 from daskspectral.data.writing import create_array, write_file

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from daskspectral.data.batches import read_ahead
 from daskspectral.data.containers import as_reader
 from daskspectral.data.frames import matrix, open_table
-from daskspectral.data.labelled import stack_rows
+from daskspectral.data.labeled import stack_rows
 from daskspectral.data.readers import ArrayReader
 from daskspectral.guides import fitting
 

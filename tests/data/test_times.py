@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 import daskspectral as dsp
 from daskspectral.data.columns import Wanted
 from daskspectral.data.containers import named_reader
-from daskspectral.data.labelled import stack_rows
+from daskspectral.data.labeled import stack_rows
 from daskspectral.data.source import lag_in_rows, open_trajectories
 from daskspectral.operators import Transfer
 from daskspectral.operators.lags import lag_of

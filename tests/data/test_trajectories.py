@@ -35,7 +35,7 @@ def pairs(trajectories: list[Array], lag: int) -> tuple[Array, Array]:
 
 
 def read(source: Source) -> dict[str, Array]:
-    """All pairs, in ranges of nine, by readers that travelled to another process."""
+    """All pairs, in ranges of nine, by readers that traveled to another process."""
     batches: list[dict[str, Array]] = []
     for start in range(0, source.n, 9):
         stop = min(start + 9, source.n)

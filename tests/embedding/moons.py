@@ -23,14 +23,14 @@ def gaussian(x: Array, y: Array, bandwidth: float) -> Array:
     return np.asarray(np.exp(-np.sum((x[:, None] - y) ** 2, axis=2) / bandwidth**2))
 
 
-def normalised(k: Array) -> Array:
+def normalized(k: Array) -> Array:
     """Abar (n, n) of a kernel's values at all pairs."""
     m = k.sum(axis=1)
     return np.asarray(k / np.sqrt(np.outer(m, m)) - np.sqrt(np.outer(m, m)) / m.sum())
 
 
 def abar_of(x: Array, bandwidth: float) -> Array:
-    return normalised(gaussian(x, x, bandwidth))
+    return normalized(gaussian(x, x, bandwidth))
 
 
 def gap_of(abar: Array, e: Array, d: Array) -> float:

@@ -27,7 +27,7 @@ from tests.embedding.moons import gaussian, gram_error, moons, wine
 Array = NDArray[Any]
 X = make_moons(300, noise=0.08, random_state=0)[0]
 NEW = make_moons(50, noise=0.08, random_state=1)[0]
-WINE = {  # the leading eigenvalues of A_bar for wine, standardised with ddof = 1, by independent code
+WINE = {  # the leading eigenvalues of A_bar for wine, standardized with ddof = 1, by independent code
     1.5: [0.99842548, 0.99730533, 0.99600608, 0.99272465, 0.99118375, 0.98808862],
     4: [0.50686037, 0.32640594, 0.15621408, 0.13039475, 0.12254375, 0.10770946],
 }

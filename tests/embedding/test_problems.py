@@ -21,7 +21,7 @@ from daskspectral.embedding.problems import (
     LowRankProblem,
 )
 from daskspectral.embedding.stages import _reduced, solve_accelerated, solve_power
-from tests.embedding.moons import Array, gaussian, normalised
+from tests.embedding.moons import Array, gaussian, normalized
 from tests.solve.common import moons, skew, spd
 
 
@@ -55,7 +55,7 @@ def case(n: int = 40, bandwidth: float = 0.5, own: bool = False) -> Case:
     k = gaussian(x, x, bandwidth)
     matrix = Deflated(k, k.sum(axis=1))
     d = np.random.default_rng(1).uniform(0.5, 2, n) if own else matrix.bound
-    return Case(normalised(k), d, ExactProblem(matrix, d))
+    return Case(normalized(k), d, ExactProblem(matrix, d))
 
 
 def summed(block: Any, k: Array, v: Array, d: Array | None, cuts: list[int]) -> dict[str, Any]:

@@ -203,7 +203,7 @@ def test_uninformative_bandwidths_and_points(method: str) -> None:
 @doubtful
 @pytest.mark.parametrize("method", METHODS)
 def test_one_far_outlier(method: str) -> None:
-    """It has no neighbour: its row is as long as any feasible one's; further away it is refused."""
+    """It has no neighbor: its row is as long as any feasible one's; further away it is refused."""
     x = X[:60].copy()
     x[0] = [1e4, 0.0]
     found, abar = make(method=method).fit(x), abar_of(x, 0.7)

@@ -17,7 +17,7 @@ import zarr
 import daskspectral as dsp
 from daskspectral import Rows
 from daskspectral.data.containers import reader_of
-from daskspectral.data.labelled import stack_rows
+from daskspectral.data.labeled import stack_rows
 from daskspectral.data.readers import Reader
 from daskspectral.operators import Cross, Transfer
 from daskspectral.plot.views import View

@@ -92,7 +92,7 @@ def test_the_first_trajectory_of_an_update_is_compared(tmp_path: Path) -> None:
 
 
 @doubtful
-def test_rows_are_appended_within_a_block_of_labelled_data(tmp_path: Path) -> None:
+def test_rows_are_appended_within_a_block_of_labeled_data(tmp_path: Path) -> None:
     path, models = str(tmp_path / "x.nc"), [spectral() for _ in range(2)]
     for model, n in zip(models, (450, 600), strict=True):
         xr.Dataset({"t": (("time", "c"), X[:n])}, coords={"time": np.arange(n)}).to_netcdf(path)

@@ -28,7 +28,7 @@ def rng(seed: int = 0) -> np.random.Generator:
 
 @pytest.mark.slow
 def test_validation_error_is_that_of_rows_that_are_not_uniform() -> None:
-    """Generalised cross-validation sees the mean leverage alone, and took next to no penalty: R^2 of -10 to -1e5."""
+    """Generalized cross-validation sees the mean leverage alone, and took next to no penalty: R^2 of -10 to -1e5."""
     x, new = (radial(rng(seed).normal([0, 0, 2], size=(n, 3))) for n, seed in ((500, 0), (1000, 99)))
     model = dsp.InvariantRegressor(S2).fit(x, np.abs(x[:, 0]) + x[:, 1])
     assert model.cv_score_ > 1 - 2e-3

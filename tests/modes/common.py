@@ -24,7 +24,7 @@ def lattice_of(d: int, method: str = "matmul", orders: Any = None) -> FourierLat
 
 
 def waves(lattice: FourierLattice, x: Any, alpha: tuple[int, ...] = ()) -> Any:
-    """d^alpha of 1, sqrt2 cos and sqrt2 sin of w_k.(x - centre), one pair of frequencies after another, (p, c)."""
+    """d^alpha of 1, sqrt2 cos and sqrt2 sin of w_k.(x - center), one pair of frequencies after another, (p, c)."""
     alpha = alpha or (0,) * lattice.dimension
     grid = itertools.product(*(range(-m, m + 1) for m in lattice.orders))
     half = [k for k in grid if k > (0,) * len(k)]

@@ -138,7 +138,7 @@ def test_values_and_gradients(orders: Any, k: int) -> None:
                 np.testing.assert_allclose(found, right, rtol=0, atol=size)
 
 
-def test_points_do_not_depend_on_their_neighbours() -> None:
+def test_points_do_not_depend_on_their_neighbors() -> None:
     angles, coefficients = problem((6, 9), 3, 2500)
     angles = angles.astype(np.float32).astype(float)
     values = LatticeValues((6, 9), coefficients)

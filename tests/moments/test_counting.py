@@ -63,11 +63,11 @@ def test_the_unit_of_weights_does_not_decide_what_is_chosen() -> None:
 
 
 FAR = RNG.standard_normal((1000, 2)) * [1.0, 30.0] + [5.0, 1e5]
-RUNS = counting.Runs(64, np.array([0, 1]), np.array([4.0, 1e5]))
+RUNS = counting.RowRuns(64, np.array([0, 1]), np.array([4.0, 1e5]))
 Z = np.column_stack([FAR - RUNS.center, (FAR - RUNS.center) ** 2])
 
 
-def sums_of(*parts: Any, runs: counting.Runs = RUNS) -> Any:
+def sums_of(*parts: Any, runs: counting.RowRuns = RUNS) -> Any:
     """What one task sums over rows that come in parts."""
     found = counting.RunSums(runs)
     for part in parts:
@@ -91,7 +91,7 @@ def test_the_sums_are_an_analysis_of_variance() -> None:
 def test_rows_of_trajectories_count_as_fewer() -> None:
     """By their autocorrelation time, about (1 + a) / (1 - a) of x, and that of a^2 for its squares."""
     x = autoregression(20_000, 0.8)
-    sums = sums_of(x, runs=counting.Runs(512, np.array([0]), np.array([0.0])))
+    sums = sums_of(x, runs=counting.RowRuns(512, np.array([0]), np.array([0.0])))
     found = counting.order_of(stored(sums, Transfer()))
     assert found == pytest.approx((9 + 1.64 / 0.36) / 2, rel=0.3)
     assert counting.correlation_time(stored(sums, Transfer())) == found

@@ -85,8 +85,8 @@ def jackknife(problem: Any, folds: Any, whole: Any, metric: Any = None) -> tuple
 KERNEL = Concatenated((CONSTANT, LandmarkBasis(Gaussian(0.7), X[:40])))
 CASES: dict[str, Any] = {
     "monomials": (MonomialBasis(2, 3), Laplacian(), FOLD, None),
-    "penalised": (KERNEL, Laplacian(), APART, 2.0),
-    "penalised, the constant twice": (Concatenated((CONSTANT, KERNEL)), Laplacian(), FOLD, 2.0),
+    "penalized": (KERNEL, Laplacian(), APART, 2.0),
+    "penalized, the constant twice": (Concatenated((CONSTANT, KERNEL)), Laplacian(), FOLD, 2.0),
     "descending": (MonomialBasis(2, 2), Generator(diffusion=np.sqrt(2.0), reversible=True), APART, 1.0),
     "variances": (Concatenated((CONSTANT, LandmarkBasis(Linear(), np.eye(2)))), Covariance(), FOLD, None),
 }

@@ -102,7 +102,7 @@ def test_lower_frequencies() -> None:
 def test_rows_that_fill_no_part_of_the_box() -> None:
     """Of equal rows there is the constant; of few rows as many functions, none with a value below 0."""
     for n in (1, 3, 20):
-        x = X[:n].repeat(40 // n, axis=0) * (n > 1)  # one row at the centre, where half of the functions are 0
+        x = X[:n].repeat(40 // n, axis=0) * (n > 1)  # one row at the center, where half of the functions are 0
         moments = moments_of(LATTICE, {"x": x}, np.zeros(len(x), dtype=int))
         with pytest.warns(dsp.RankWarning) if n < 5 else np.errstate():
             found = solved(replace(moments, folds=None))

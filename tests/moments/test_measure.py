@@ -12,7 +12,7 @@ from daskspectral.basis import LandmarkBasis, Landmarks, MonomialBasis
 from daskspectral.forms import first_moment
 from daskspectral.kernels import Gaussian, Kernel, Mahalanobis, Polynomial
 from daskspectral.moments import NUMBER, Measure
-from daskspectral.moments.counting import ORDER, Runs
+from daskspectral.moments.counting import ORDER, RowRuns
 from daskspectral.moments.folds import COUNT, WEIGHT, Groups, RandomFolds, name_in
 from daskspectral.moments.patterns import MEASURED
 from daskspectral.moments.sample import Sample, reach_of
@@ -39,7 +39,7 @@ def test_the_sums_of_a_task(weighted: bool, gathers: bool, monkeypatch: pytest.M
     monkeypatch.setattr(Measure, "gathers", gathers)
     rows = {"x": X, NUMBER: np.arange(N)} | ({"weight": W} if weighted else {})
     w = W if weighted else np.ones(N)
-    task = SumTask(measure(rows=64), LAPLACIAN, groups=Groups(RandomFolds(3)), runs=Runs.of(QUADRATIC, N))
+    task = SumTask(measure(rows=64), LAPLACIAN, groups=Groups(RandomFolds(3)), runs=RowRuns.of(QUADRATIC, N))
     batches = [{k: v[a:b] for k, v in rows.items()} for a, b in ((0, 10), (10, 10), (10, 700), (700, 704), (704, N))]
     found, fold = task(batches), RandomFolds(3).of(rows)
     np.testing.assert_allclose(found[WEIGHT], np.bincount(fold, w))

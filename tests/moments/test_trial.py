@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import daskspectral as dsp
 from daskspectral.basis import Basis, FourierLattice, MonomialBasis
 from daskspectral.choosing.candidates import Hyperparameters, Search
-from daskspectral.choosing.prior import choose_prior, prior_search
+from daskspectral.choosing.spectral_density import choose_spectral_density, spectral_density_search
 from daskspectral.kernels import Matern
 from daskspectral.moments.summing import SumTask
 from daskspectral.moments.trial import Trial, half_splits, merged
@@ -155,7 +155,7 @@ def test_held_out_values_of_a_prior_are_those_of_the_weighed_functions() -> None
     there = Trial.measure(task, ROWS, FOLD, LANDMARK, FOLDS)
     modes = trial(LATTICE, ROWS, Laplacian())
     for c in (1.0, 0.1):
-        search = prior_search(*modes.merged(splits()), (Matern(1.5, 0.6),), (c,), 16)
+        search = spectral_density_search(*modes.merged(splits()), (Matern(1.5, 0.6),), (c,), 16)
         values = search.found[Hyperparameters(0, 1.0, c)]
         np.testing.assert_allclose(values, there.judged(splits(), 16, [c])[0], rtol=1e-5, atol=1e-7)
 
@@ -165,9 +165,9 @@ def test_without_comparable_values() -> None:
         (moments(PartialDerivative(0)), "cannot be compared"),
         (moments(fold=FOLD % 3), "fewer than 4 folds have rows"),
     ):
-        found = choose_prior(there, kernel=None, penalty=None, count=3)
+        found = choose_spectral_density(there, kernel=None, penalty=None, count=3)
         assert reason in found.reason
         assert (found.kernel, found.penalty) == (Matern(1.5, 0.1 * LATTICE.period.max()), 10.0)
     kernel = Matern(1.5, 0.6)
-    compared_c = choose_prior(moments(fold=FOLD % 4), kernel=kernel, penalty=None, count=3).table
+    compared_c = choose_spectral_density(moments(fold=FOLD % 4), kernel=kernel, penalty=None, count=3).table
     assert sorted(tried.penalty for tried in compared_c) == [1e-4, 1e-3, 0.01, 0.1, 1.0]

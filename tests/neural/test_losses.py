@@ -30,7 +30,7 @@ OPERATORS: dict[str, Operator] = {
     "tangents": op.TangentPropagation("directions"),
     "augmentation": op.Augmentation(3),
     "cross": op.Cross(),
-    "centred": op.Cross(center=True),
+    "centered": op.Cross(center=True),
     "transfer": op.Transfer(2),
 }
 

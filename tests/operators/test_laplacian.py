@@ -72,10 +72,10 @@ def test_all_sums_are_those_of_rows_with_these_weights() -> None:
 
 
 def test_the_density_is_a_ratio_of_two_kernel_sums() -> None:
-    centres, counts, heights = np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 2.0, 4.0]), np.array([2.0, 1.0, 5.0])
-    density = Density(0.5, centres, counts, heights, 0.7)
+    centers, counts, heights = np.array([[0.0], [1.0], [3.0]]), np.array([1.0, 2.0, 4.0]), np.array([2.0, 1.0, 5.0])
+    density = Density(0.5, centers, counts, heights, 0.7)
     for point in (-1.0, 0.2, 1.9, 3.0):
-        k = np.exp(-((point - centres[:, 0]) ** 2) / (2 * 0.7**2))
+        k = np.exp(-((point - centers[:, 0]) ** 2) / (2 * 0.7**2))
         wanted = k @ counts / (k @ (counts / heights))
         np.testing.assert_allclose(density(np.array([[point]])), wanted, rtol=1e-13)
         np.testing.assert_allclose(density.weights(np.array([[point]])), wanted**-0.5, rtol=1e-13)

@@ -1,4 +1,4 @@
-"""The intercept of HermiteRegressor: any origin and unit of y, in sums of any centre."""
+"""The intercept of HermiteRegressor: any origin and unit of y, in sums of any center."""
 
 from typing import Any
 

@@ -8,7 +8,7 @@ import pytest
 import daskspectral as dsp
 from daskspectral.basis import FourierBasis
 from daskspectral.basis.lattice import spectral_weights
-from daskspectral.choosing.prior import INTERCEPT
+from daskspectral.choosing.spectral_density import INTERCEPT
 from daskspectral.kernels import Gaussian, Kernel
 from tests.common import doubtful
 

@@ -94,10 +94,10 @@ def test_names_from_the_data_are_text() -> None:
     attrs = {"units": EVIL, "long_name": EVIL}
     data = xr.DataArray(values, dims=("time$", EVIL, "lon"), name=f"{EVIL}!", attrs=attrs)
     covariance = dsp.EOF(2, random_state=0)
-    labelled = covariance.fit(dsp.Rows(data, sample_dims="time$"))
+    labeled = covariance.fit(dsp.Rows(data, sample_dims="time$"))
     for text in (
         report.render(named, frame, about=EVIL, settings=EVIL),
-        report.render(labelled, data),
+        report.render(labeled, data),
         named._repr_html_(),
     ):
         page = Page(text)

@@ -147,22 +147,22 @@ def test_few_functions_are_taken_whole(p: int, count: int, descending: bool) -> 
 # -- two sides ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("centred", [False, True])
-def test_pairs_are_the_singular_functions_of_the_penalised_form(centred: bool) -> None:
+@pytest.mark.parametrize("centered", [False, True])
+def test_pairs_are_the_singular_functions_of_the_penalized_form(centered: bool) -> None:
     """By symmetric inverse roots; with means of the covariances."""
     rng = np.random.default_rng(4)
     gram, right_gram, form = spd(60, rng), spd(50, rng), rng.standard_normal((60, 50))
     k, right_k = spd(60, rng), spd(50, rng)
     means = 0.1 * rng.standard_normal(60), 0.1 * rng.standard_normal(50)
     raw = form, gram, right_gram
-    if centred:
+    if centered:
         pairs = means, (means[0], means[0]), (means[1], means[1])
         raw = form + np.outer(*pairs[0]), gram + np.outer(*pairs[1]), right_gram + np.outer(*pairs[2])
     w, z = (np.linalg.inv(scipy.linalg.sqrtm(m).real) for m in (gram + 0.3 * k, right_gram + 0.5 * right_k))
     u, _, vt = np.linalg.svd(w @ form @ z)
     expected = w @ u[:, :32], z @ vt[:32].T
     for rounding in (skew(gram), 0):
-        relation = GalerkinSystem(raw[0], raw[1] + rounding, raw[2], means if centred else None)
+        relation = GalerkinSystem(raw[0], raw[1] + rounding, raw[2], means if centered else None)
         left, right = leading_pairs(relation, Penalty(0.3 * k, 0.5 * right_k), 5, CUT)
         assert sine(left.matrix, expected[0], gram) < 1e-6
         assert sine(right.matrix, expected[1], right_gram) < 1e-6

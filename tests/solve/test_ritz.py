@@ -43,13 +43,13 @@ def test_ritz_values_are_those_of_functions_made_orthonormal_at_the_rows(seed: i
         np.testing.assert_allclose(found, expected, rtol=1e-7)
 
 
-@pytest.mark.parametrize("centred", [False, True])
-def test_singular_values_are_canonical_correlations(centred: bool) -> None:
+@pytest.mark.parametrize("centered", [False, True])
+def test_singular_values_are_canonical_correlations(centered: bool) -> None:
     f, g, c = moments(0)
     f, g, n = f + 3, g + f, len(f)
     u, v = f @ c, g @ c[::-1]
-    means = (f.mean(axis=0), g.mean(axis=0)) if centred else None
-    left, right = ((a - a.mean(axis=0) if centred else a) for a in (u, v))
+    means = (f.mean(axis=0), g.mean(axis=0)) if centered else None
+    left, right = ((a - a.mean(axis=0) if centered else a) for a in (u, v))
     expected = np.linalg.svd(np.linalg.qr(left)[0].T @ np.linalg.qr(right)[0], compute_uv=False)
     for turn in (np.eye(3), np.diag([1, 1j, -1j])):
         for sides in ((c @ turn, c[::-1]), (c, c[::-1] @ turn)):
@@ -57,9 +57,9 @@ def test_singular_values_are_canonical_correlations(centred: bool) -> None:
             np.testing.assert_allclose(found, expected, rtol=1e-8)
     f[:, 0] = g[:, 0] = 1.0
     constant = np.eye(8)[:, :1]
-    means = (f.mean(axis=0), g.mean(axis=0)) if centred else None
+    means = (f.mean(axis=0), g.mean(axis=0)) if centered else None
     found = ritz_singular(constant, constant, GalerkinSystem(f.T @ g / n, f.T @ f / n, g.T @ g / n, means))
-    assert found[0] == pytest.approx(0 if centred else 1)
+    assert found[0] == pytest.approx(0 if centered else 1)
 
 
 def test_directions_that_the_rows_do_not_determine_have_no_value() -> None:

@@ -1,4 +1,4 @@
-"""The two-metric singular value decomposition against explicit inverse square roots and centred features."""
+"""The two-metric singular value decomposition against explicit inverse square roots and centered features."""
 
 from typing import Any
 
@@ -37,7 +37,7 @@ def test_nonsingular_problems_are_scipys(p: int, q: int, count: int) -> None:
     assert positive(np.linalg.solve(whiten(phi, CUT).matrix, found.left))
 
 
-# -- centring ----------------------------------------------------------------------------------------------------------
+# -- centering ---------------------------------------------------------------------------------------------------------
 
 
 def cross(f: Array, g: Array, count: int = 30, **options: Any) -> Solution:
@@ -50,13 +50,13 @@ def cross(f: Array, g: Array, count: int = 30, **options: Any) -> Solution:
 
 
 def canonical_correlations(f: Array, g: Array) -> Array:
-    """Cosines of the angles between the centred features (Bjorck and Golub 1973), of full rank each."""
+    """Cosines of the angles between the centered features (Bjorck and Golub 1973), of full rank each."""
     q, r = (np.linalg.qr((a - a.mean(axis=1, keepdims=True)).T)[0] for a in (f, g))
     return np.linalg.svd(q.T @ r)[1]
 
 
 @pytest.mark.parametrize(("shift", "constant"), [(0.0, False), (3.0, True), (100.0, True), (50.0, False)])
-def test_centred_problems_are_those_of_centred_features(shift: float, constant: bool) -> None:
+def test_centered_problems_are_those_of_centered_features(shift: float, constant: bool) -> None:
     """Of any offset, whether the constant is among the functions or not."""
     rng = np.random.default_rng(0)
     f, g = rng.standard_normal((3, 40)) + shift, rng.standard_normal((5, 40)) - shift

@@ -41,7 +41,7 @@ def test_a_deep_potential_moves_every_value(basis: Any) -> None:
     np.testing.assert_allclose(values[1] + 500, values[0], rtol=0.05, atol=0.05)
 
 
-def test_kernel_components_are_those_of_the_centred_kernel_matrix() -> None:
+def test_kernel_components_are_those_of_the_centered_kernel_matrix() -> None:
     """With every row a landmark and the constant among the functions: eigenvalues of H K H / n, functions of mean 0."""
     x = np.random.default_rng(0).standard_normal((14, 2))
     k = gaussian(x, x, 0.8)
@@ -49,8 +49,8 @@ def test_kernel_components_are_those_of_the_centred_kernel_matrix() -> None:
     norm = scipy.linalg.block_diag(0.0, k)
     moments = features.T @ features / 14
     found = NormConstrained().solve(GalerkinSystem(moments, norm, count=5, cut=1e-10))
-    centring = np.eye(14) - 1 / 14
-    values, vectors = np.linalg.eigh(centring @ k @ centring / 14)
+    centering = np.eye(14) - 1 / 14
+    values, vectors = np.linalg.eigh(centering @ k @ centering / 14)
     np.testing.assert_allclose(found.values, values[::-1][:5], rtol=1e-9)
     functions = features @ found.left
     np.testing.assert_allclose(functions.mean(axis=0), 0, atol=1e-10)

@@ -86,7 +86,7 @@ def test_forms_of_all_lags_are_sums_over_the_same_starts(lengths: tuple[int, ...
 
 
 @doubtful
-def test_a_reversible_operator_is_solved_from_symmetrised_sums() -> None:
+def test_a_reversible_operator_is_solved_from_symmetrized_sums() -> None:
     model, counts = chain(Transfer(1, reversible=True)), jumps_of(1, np.arange(len(CHAIN) - 2))
     counts = counts + counts.T
     exact = np.sort(np.linalg.eigvals(counts / counts.sum(axis=1, keepdims=True)).real)[::-1]

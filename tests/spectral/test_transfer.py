@@ -209,7 +209,7 @@ def test_canonical_correlations_are_those_of_vamp() -> None:
     model.fit((X, Y), sample_weight=weight)
     values, left, right = vamp(f, g, weight)
     assert_close(model.singular_values_, values[:3], 1e-8)
-    found, followed = model.transform(X), model.transform(Y, side="right")  # centred like VAMP's
+    found, followed = model.transform(X), model.transform(Y, side="right")  # centered like VAMP's
     signs = np.sign(np.sum(found * left[:, :3], axis=0))
     assert_close(found * signs, left[:, :3], 1e-6)
     assert_close(followed * signs, right[:, :3], 1e-6)

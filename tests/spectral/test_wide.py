@@ -65,7 +65,7 @@ def all_columns(constant: bool) -> Any:
         (X, {}, {}),
         (X, {}, {"sample_weight": WEIGHTS}),
         (X, {"folds": np.arange(N) % 7}, {"sample_weight": WEIGHTS}),
-        (X, {"centred": False}, {}),
+        (X, {"centered": False}, {}),
         (dsp.Rows(X, standardize=True), {}, {}),
         (dsp.Rows(HOLES, on_invalid="skip"), {}, {}),
         (dsp.Rows(FIELD, sample_dims=("time",), latitude="lat"), {}, {}),
@@ -74,7 +74,7 @@ def all_columns(constant: bool) -> Any:
 )
 def test_the_rows_determine_all_columns(rows: Any, params: dict[str, Any], options: dict[str, Any]) -> None:
     params = dict(params)
-    constant = params.pop("centred", True)
+    constant = params.pop("centered", True)
     found = components(None if constant else Landmarks(Linear(), constant=False), **params).fit(rows, **options)
     wanted = components(all_columns(constant), **params).fit(rows, **options)
     assert found.moments_.spanned

@@ -1,4 +1,4 @@
-"""Estimators of labelled data: the same as of the rows and columns stacked by hand, with labels given back."""
+"""Estimators of labeled data: the same as of the rows and columns stacked by hand, with labels given back."""
 
 import warnings
 from pathlib import Path
@@ -113,9 +113,9 @@ def test_dimensions_of_rows_are_heard_by_every_method() -> None:
     assert rows[:7].data.sizes == {"column": 3, "time": 7}
     assert fitted.score(rows) == fitted.score(x)
     assert_array_equal(fitted.transform(rows), fitted.transform(x))
-    labelled = model().fit(rows)
+    labeled = model().fit(rows)
     for wrong in ("sample_dims", "latitude"):
-        for method in (labelled.score, labelled.transform):
+        for method in (labeled.score, labeled.transform):
             with pytest.raises(ValueError, match=wrong):
                 method(Rows(data, **{wrong: "column"}))
     with pytest.raises(ValueError, match="latitude"):

@@ -141,7 +141,7 @@ def system_of(moments: Moments, *, basis: Any, solver: Solving, count: int) -> S
         family = FAMILIES[0] if kernel is None else kernel
         chosen = Chosen(kernel_of(family, UNIT, moments), c, reason="every parameter is fixed")
     else:
-        chosen = choose_prior(moments, kernel=kernel, penalty=c, count=count)
+        chosen = choose_spectral_density(moments, kernel=kernel, penalty=c, count=count)
         if not chosen.table:
             warn_user(
                 f"kernels of the lattice were not compared, because {chosen.reason}: {chosen.kernel} and penalty="
@@ -155,7 +155,7 @@ def system_of(moments: Moments, *, basis: Any, solver: Solving, count: int) -> S
     return replace(ModeSystem.of(moments, chosen.kernel, orders, chosen.penalty, count), selection=selection)
 
 
-def prior_search(
+def spectral_density_search(
     trial: Trial, halves: Sequence[Split], families: Sequence[Kernel], penalties: Sequence[float], count: int
 ) -> Search:
     """Compare spectral densities of modes by halves of the folds, for `count` values.
@@ -179,7 +179,7 @@ def prior_search(
     return search
 
 
-def choose_prior(moments: Moments, *, kernel: Kernel | None, penalty: float | None, count: int) -> Chosen:
+def choose_spectral_density(moments: Moments, *, kernel: Kernel | None, penalty: float | None, count: int) -> Chosen:
     """Return the spectral density of modes chosen by their folds, for a fixed or open kernel and penalty.
 
     Without folds, and for operators whose solutions cannot be compared, it is Matern 3/2 with a tenth of the longest
@@ -200,7 +200,7 @@ def choose_prior(moments: Moments, *, kernel: Kernel | None, penalty: float | No
     penalties = tuple(c * unit for c in usual) if penalty is None else (penalty,)
     compared_by = replace(moments, operator=operator)
     trial, halves = Trial(compared_by, folds.number).merged(half_splits(folds.number, TIMES, np.random.default_rng(0)))
-    return Chosen.by(prior_search(trial, halves, families, penalties, count), families, moments, count)
+    return Chosen.by(spectral_density_search(trial, halves, families, penalties, count), families, moments, count)
 
 
 # -- regressions -------------------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Labelled data as rows and columns: stacked in order, lazily, masked, weighted, and labelled again."""
+"""Labeled data as rows and columns: stacked in order, lazily, masked, weighted, and labeled again."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import daskspectral as dsp
-from daskspectral.data.labelled import StackedRows, stack_field, stack_rows
+from daskspectral.data.labeled import StackedRows, stack_field, stack_rows
 from daskspectral.data.layout import Layout
 from daskspectral.data.readers import DaskReader
 from daskspectral.data.times import are_times
