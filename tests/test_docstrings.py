@@ -67,8 +67,9 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
         yield 1, re.sub(r"(?s)```.*?```", "", source)
         return
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value.strip():
-            yield node.lineno, node.value
+        text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+        if " " in text.strip() and "\nimport " not in text:  # a program
+            yield node.lineno, text
 
 
 def private_words(paths: list[Path]) -> Iterator[str]:

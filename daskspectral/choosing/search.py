@@ -339,7 +339,7 @@ class LandmarkSearch:
         return replace(self, pilot=pilot, landmark=self.landmark[chosen], size=size)
 
     def finalist_gap(self, final: Search) -> Array | None:
-        """Return the least values of other finalists relative to the best, (k,) (`Problem.undercut`)."""
+        """Return the least values of other finalists relative to the best, (k,) (`Problem.finalist_gap`)."""
         best, *others = (final.found[s][:, : self.space.components] for s in final.order)
         return self.operator.solver.finalist_gap(best, others)
 

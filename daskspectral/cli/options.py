@@ -62,7 +62,12 @@ OPTIONS = (
     Value("--field fields", "An array that the operator reads besides the points, by its name.", [FIELD]),
     Value("--view views", "Another view of each row of POINTS: y of cross, the versions of augmentation.", ["PATH"]),
     # what is made of them
-    Value("--solver", "A penalty on rough functions, or a cut of the Gram matrix.", ("penalized", "cut"), "penalized"),
+    Value(
+        "--solver",
+        "A penalty on rough functions, or a cut of the Gram matrix.",
+        ("regularized", "truncated"),
+        "regularized",
+    ),
     Value("--rotate", "covariance: rotate this number of components to localized patterns, by varimax.", COUNT),
     Value("--map kind", "A semidefinite program, a diffusion map, or a learned kernel.", tuple(MAPS), "sdp"),
     Value("--n rows", "Rows, such as 1e7.", COUNT, 10_000),

@@ -26,8 +26,8 @@ NETWORK = Parameters("basis.network:NeuralBasis", "hidden=network", when="in pla
 
 ESTIMATOR = "spectral.estimator:SpectralEstimator"
 DECOMPOSITION = "spectral.decomposition:SpectralDecomposition"
-PENALIZED = Parameters("solvers:Regularized", "penalty", when="penalized")
-CUT = Parameters("solvers:Truncated", "rtol ridge", when="cut")
+REGULARIZED = Parameters("solvers:Regularized", "penalty", when="regularized")
+TRUNCATED = Parameters("solvers:Truncated", "rtol ridge", when="truncated")
 FOLDS = Parameters(DECOMPOSITION, "folds")
 SPECTRAL = Parameters(DECOMPOSITION, "n_components=components dtype device random_state=seed", defaults=SEED)
 WEIGHTS = Parameters(f"{ESTIMATOR}.fit", "sample_weight=weights")

@@ -100,11 +100,11 @@ def functions_of(options: Mapping[str, Any], width: int) -> Any:
 
 def solver_of(options: Mapping[str, Any]) -> Any:
     """Return the solver of the options. Raises click's UsageError for options of the other one."""
-    if options["solver"] == "penalized":
-        refuse_given(par.CUT.keys, "is for --solver cut")
-        return Regularized(**given(options, par.PENALIZED))
-    refuse_given(par.PENALIZED.keys, "is for --solver penalized")
-    return Truncated(**given(options, par.CUT))
+    if options["solver"] == "regularized":
+        refuse_given(par.TRUNCATED.keys, "is for --solver truncated")
+        return Regularized(**given(options, par.REGULARIZED))
+    refuse_given(par.REGULARIZED.keys, "is for --solver regularized")
+    return Truncated(**given(options, par.TRUNCATED))
 
 
 def operator_of(options: Mapping[str, Any], dimension: int) -> Operator:

@@ -13,7 +13,7 @@ COMMANDS = (
         *("POINTS", par.OPERATOR, par.TRANSFER, par.LAPLACIAN),
         "trajectory potential drift diffusion direction coefficient field view functions-of trust",
         *(par.LANDMARKS, par.LATTICE, par.NETWORK, par.FEATURES),
-        *("solver", par.PENALIZED, par.CUT, par.FOLDS, par.SPECTRAL, "rotate"),
+        *("solver", par.REGULARIZED, par.TRUNCATED, par.FOLDS, par.SPECTRAL, "rotate"),
         *(par.ROWS, par.PREPARED, par.WEIGHTS, par.SAVED),
         f"plot {RUN}",
     ),

@@ -71,7 +71,7 @@ class Moments(Registered):
         Treatment of rows that coincide with landmarks.
     penalty : float, optional
         Strength c of the penalty.
-    undercut : ndarray of shape (k,), optional
+    finalist_gap : ndarray of shape (k,), optional
         Factors by which other functions had lower validation values in the search.
     order : ndarray, optional
         Sums over runs of consecutive rows, which depend on the chunks (`moments.counting`).

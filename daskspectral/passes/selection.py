@@ -90,7 +90,7 @@ class Selection(Registered):
         "smallest" or "largest" if the best scale is at that end of the candidates.
     reason : str
         Why there are no candidates.
-    undercut : ndarray of shape (k,) or None
+    finalist_gap : ndarray of shape (k,) or None
         Factors by which another finalist has lower values than the selected one in every split, otherwise 1.
     """
 

@@ -255,7 +255,9 @@ class Koopman(Process):
         steps : int, default=1
             Number of lags.
         interval : bool, default=False
-            Return the ends of 95 % intervals of the mean, by a jackknife over folds, too. Single rows vary by more.
+            Also return 95 % intervals of the mean, by a jackknife over folds. They contain the sampling error of the
+            propagation, not the part of the mean outside the span of the functions: for four wells and six functions
+            they cover the mean with .17 after one lag, .83 after 5 and .96 after 20. Single rows vary more.
 
         Returns
         -------

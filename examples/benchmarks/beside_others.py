@@ -1,4 +1,4 @@
-"""Compare with the tools that people know, on the same data in the same form: lines of code, seconds, memory, the answer.
+"""Compare with known tools on the same data in the same form: lines of code, seconds, memory, the answer.
 
 Empirical orthogonal functions of a gridded field in a zarr group, and of fewer rows than columns (xeofs 3); slow modes
 of a trajectory, by default and with functions that are given (deeptime 0.4.5); clusters of 28 tables and three more in
@@ -224,7 +224,7 @@ def compare_clusters(
 
 
 def run(python: str, program: str, folder: Path, warm: bool = True) -> dict[str, Any]:
-    """Return the measurements of a program, from a process of its own, of its second run if it imports anything."""
+    """Return the measurements of a program, from a separate process, of its second run if it imports anything."""
     imports, _, work = program.partition("# --\n")
     code = f"{HEAD}{imports}\ndef work():\n{textwrap.indent(work, '    ')}    return answer\n"
     code += f"imports = {warm and bool(imports.strip())}\n{TAIL}"

@@ -84,7 +84,7 @@ def of_the_design(seed: int, folder: Path | None) -> dict[str, Table]:
 
 
 def ten_more(seed: int) -> dict[str, Table]:
-    """Return ten tables of which the method knew nothing."""
+    """Return ten tables that were not used in the design of the method."""
     rng = np.random.default_rng(100 + seed)
     (digits, digit), (cancer, diagnosis), (wine, kind), (iris, species) = (
         load(return_X_y=True)

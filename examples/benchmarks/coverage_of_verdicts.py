@@ -8,7 +8,7 @@ and to the noise alone. Shares are over all fields of a row of the table:
 - above: true modes above noise (power); noise: fields of noise with a mode above it (false alarms, 5 % wanted).
 - separate: modes declared separate from both neighbors whose pattern correlates by .9 with a true one; pairs: fields
   with a pair whose modes 2 and 3 are declared separate from each other.
-- known, is: correlation of known patterns with the true ones, as predicted and as it is.
+- known, is: correlation of known patterns with the true ones, predicted and measured.
 
 Trajectories are of 10 000 rows of "four wells" (`slow_dynamics.py`), and of "well" 200 of 50 rows that start anywhere;
 `Koopman((1, 2, 5), reversible=True)` with the functions that it chooses. Intervals of timescales (first three), of

@@ -27,7 +27,7 @@ def test_options_reach_the_estimator() -> None:
         "--landmark-method kmeans++ --landmark-sample 200 --standardize --no-constant --weights weights.zarr "
         "--jitter 0.25 --exclude-landmarks --folds labels.zarr --seed 7 "
     )
-    for given, solver in (("--penalty 0.5", Regularized(0.5)), ("--solver cut --ridge 1e-6 --rtol 1e-8", cut)):
+    for given, solver in (("--penalty 0.5", Regularized(0.5)), ("--solver truncated --ridge 1e-6 --rtol 1e-8", cut)):
         done(f"{line} {given} --out model.zarr --overwrite")
         model = dsp.load("model.zarr")
         settings: dict[str, Any] = {"n_components": 4, "solver": solver, "random_state": 7}

@@ -63,13 +63,13 @@ def test_settings_of_a_result_reproduce_it_to_the_bit() -> None:
 def test_settings_written_by_hand() -> None:
     hand = {"points": "points.zarr", "operator": "differential", "kernel": "gaussian:1", "landmarks": 20}
     hand |= {"coefficient": {"1,0:1,0": 1, "0,0:0,0": "w"}, "field": {"w": "v.zarr"}, "progress": False}
-    hand |= {"components": 4, "columns": [0, 1], "periods": {0: 12.5}, "folds": "none", "solver": "cut"}
+    hand |= {"components": 4, "columns": [0, 1], "periods": {0: 12.5}, "folds": "none", "solver": "truncated"}
     hand |= {"rtol": 1e-9}
     Path("run.yml").write_text(yaml.safe_dump(hand))
     done("fit --config run.yml --out m.zarr")
     done(
         f"{FIT} --operator differential --coefficient 1,0:1,0=1 --coefficient 0,0:0,0=w --field w=v.zarr "
-        "--columns 0,1 --periods 0:12.5 --folds none --solver cut --rtol 1e-9 --out typed.zarr"
+        "--columns 0,1 --periods 0:12.5 --folds none --solver truncated --rtol 1e-9 --out typed.zarr"
     )
     assert_same_model("m.zarr", "typed.zarr")
 
