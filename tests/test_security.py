@@ -188,7 +188,7 @@ def test_a_checkpoint_names_only_the_functions_and_classes_of_the_run(tmp_path: 
                     kernel["$class"], kernel["state"] = "subprocess.Popen", {"args": ["touch", str(tmp_path / "owned")]}
 
         forge(epoch, change)
-    with pytest.raises((ValueError, OSError), match=r"subprocess\.Popen, which is none"):
+    with pytest.raises((ValueError, OSError), match=r"subprocess\.Popen"):
         own.fit(X, checkpoint=tmp_path / "run.zarr")
     assert not (tmp_path / "owned").exists()
 

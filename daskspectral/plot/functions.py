@@ -634,6 +634,7 @@ def draw_field(field: xr.DataArray, ax: Axes | None = None, *, lines: bool = Tru
     shared: dict[str, Any] = {"ax": axes, "add_labels": False}
     if projection is not None:
         shared["transform"] = importlib.import_module("cartopy.crs").PlateCarree()
+        look["cbar_kwargs"]["shrink"] = 0.6  # the map keeps its aspect, and is lower than its panel
     axes.set_facecolor(FAINT)  # missing values, such as land
     field.plot.pcolormesh(**shared, rasterized=True, center=0.0, **look)
     if lines and min(field.shape) > 2:
@@ -669,6 +670,8 @@ def _draw_coastlines(axes: Any) -> None:
         reader.natural_earth(resolution="110m", category="physical", name="coastline")
         axes.coastlines(linewidth=0.5)
     drawn = axes.gridlines(draw_labels=["left", "bottom"], linewidth=0)
+    ticker = importlib.import_module("cartopy.mpl.ticker")
+    drawn.xlocator, drawn.ylocator = ticker.LongitudeLocator(nbins=4), ticker.LatitudeLocator(nbins=4)
     drawn.xlabel_style = drawn.ylabel_style = {"size": "small"}
 
 

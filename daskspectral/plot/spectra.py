@@ -206,7 +206,7 @@ def _draw_errors(
         at = np.flatnonzero(some & ~constant)
         axes.vlines(x[at], *intervals[at].T, **look)
     if len(known):
-        axes.plot(x[known], held[known], "_", color="black", markersize=9, label="held out")
+        axes.plot(x[known], held[known], "_", color="black", markersize=9, label="validation")
 
 
 def choice(estimator: Any, *, ax: Axes | None = None) -> Axes:
@@ -265,14 +265,14 @@ def choice(estimator: Any, *, ax: Axes | None = None) -> Axes:
     for number, (family, line) in enumerate(sorted(lines.items())):
         factors, scores = zip(*sorted(line.items()), strict=True)
         axes.plot(factors, scores, markersize=3, label=family, **series_color(number))
-    axes.plot(best.factor, best.score, "o", mfc="none", mec="black", markersize=11, label="taken")
+    axes.plot(best.factor, best.score, "o", mfc="none", mec="black", markersize=11, label="chosen")
     axes.set_xscale("log", base=2)
     axes.xaxis.set_major_formatter("{x:g}")
     finite = np.array([c.score for c in selection.candidates if np.isfinite(c.score)])
     top, bottom = finite.max(), max(finite.min(), finite.max() - 6 * (finite.max() - np.median(finite)))
     if top > bottom:  # the worst candidates would leave no room for the others
         axes.set_ylim(bottom - 0.05 * (top - bottom), top + 0.08 * (top - bottom))
-    axes.set(xlabel="scale of the kernel, in median distances", ylabel="score on rows held out")
+    axes.set(xlabel="scale of the kernel, in median distances", ylabel="validation score")
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, frameon=False, fontsize="small")
     return axes
 

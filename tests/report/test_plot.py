@@ -132,7 +132,7 @@ def test_spectrum_has_intervals_held_out_values_and_trust() -> None:
     axes = plot.spectrum(estimator)
     np.testing.assert_array_equal(drawn(axes, "reliable").get_ydata(), estimator.eigenvalues_[1:][reliable[1:]])
     np.testing.assert_array_equal(drawn(axes, "not reliable").get_ydata(), estimator.eigenvalues_[~reliable])
-    np.testing.assert_array_equal(drawn(axes, "held out").get_ydata(), estimator.validation_values_[1:])
+    np.testing.assert_array_equal(drawn(axes, "validation").get_ydata(), estimator.validation_values_[1:])
     ends = np.concatenate([[s[:, 1] for s in c.get_segments()] for c in axes.collections])
     shown = np.concatenate([estimator.eigenvalue_errors_[1:][some[1:]] for some in (reliable, ~reliable)])
     np.testing.assert_allclose(ends, shown)
