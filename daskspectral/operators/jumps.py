@@ -34,8 +34,8 @@ class NeighborJumps(Operator):
 
     Values are reliable if their standard error is at most about 0.003, a third of the `resolution`, even close to 0.
 
-    Its basis is `basis.NearestCentroids`. Intervals are conditional on the centroids; above about 20 000 rows the
-    random positions of the centroids contribute more.
+    Its basis is `basis.NearestCentroids`. Intervals are conditional on the centroids; at 20 000 rows their
+    random positions vary the values as much as the rows do.
 
     See Also
     --------

@@ -139,7 +139,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         Number of clusters. "auto" selects the largest number, up to 15, with a clear gap after its eigenvalues.
     n_centroids : int, default=500
         Number of centroids per set. A cluster requires four: more centroids resolve smaller clusters. The default
-        resolves clusters of 1 % of the rows, and isolated ones of at least 11 of 20 000 rows.
+        resolves clusters of 1 % of the rows, and isolated ones of .4 %.
     assign_labels : {"best", "kmeans", "raw", "cluster_qr", "columns"}, default="best"
         Assignment of labels: k-means of functions scaled to length 1, k-means of unscaled functions, a pivoted QR
         factorization, or k-means of the columns, without functions; "best" is the one of smallest normalized cut.
@@ -158,8 +158,8 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         Normalized cut, between 0 and n_clusters_: the sum over clusters of the probability to leave the cluster in
         one step of a walk over other random centroids, to which no function was fitted.
     eigenvalues_, eigenvalue_errors_ : ndarray of shape (n_clusters_ + 1,) and (n_clusters_ + 1, 2)
-        Eigenvalues of the walk, near 0 for clusters, and the ends of their 95 % intervals for fixed centroids; from
-        20 000 rows on, the random choice of centroids matters more. 16 values if n_clusters is "auto".
+        Eigenvalues of the walk, near 0 for clusters, and the ends of their 95 % intervals for fixed centroids. At
+        20 000 rows the random centroids vary them as much as the rows do. 16 values if n_clusters is "auto".
     partition_ : Partition
         Clusters as a function of the eigenfunctions.
 
