@@ -243,7 +243,7 @@ def extent_of(source: Source, rng: np.random.Generator) -> Extent:
     """
     found = extent_from(0, source, rng)
     if found is None:
-        raise ValueError("the total sample weight must be positive, got 0")
+        raise ValueError("the sum of sample weights must be positive, got zero")
     return found
 
 

@@ -30,6 +30,7 @@ import xarray as xr
 from cluster_tables import tables
 from common import Rows, folder_option, options, report
 from scipy.signal import lfilter
+from sklearn.datasets import load_digits
 
 HEAD = """
 import json, sys, time, warnings
@@ -185,6 +186,7 @@ def write_data(folder: Path, months: int) -> None:
         "wide": scores @ noise.standard_normal((30, 10_000)) + noise.standard_normal((1200, 10_000)),
         "normal": rng.standard_normal((10_000, 2)),
         "pair": np.stack(pair, axis=1),
+        **dict(zip(("digits_x", "digits_y"), load_digits(return_X_y=True), strict=True)),
     }
     for name, table in arrays.items():
         np.save(folder / f"{name}.npy", table)

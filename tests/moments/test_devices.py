@@ -95,9 +95,9 @@ def test_what_costs_runs_on_the_device(gotten: list[tuple[int, ...]]) -> None:
 def test_workers_report_their_devices() -> None:
     with Client(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None):
         assert chosen_device("auto") == "cpu"
-        with pytest.raises(RuntimeError, match=r"1 of 1 workers cannot take device='cuda', .*: CuPy is not installed"):
+        with pytest.raises(RuntimeError, match=r"1 of 1 workers .*device='cuda'.*CuPy"):
             chosen_device("cuda")
     with Client(n_workers=0, processes=False, dashboard_address=None):
         assert chosen_device("cuda") == "cuda"
-        with pytest.raises(RuntimeError, match="device='auto' asks the workers, and the cluster has none yet"):
+        with pytest.raises(RuntimeError, match="device='auto'.*workers"):
             chosen_device("auto")
