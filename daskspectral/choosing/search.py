@@ -642,6 +642,7 @@ def pilot_bytes(source: Source, operator: Operator, size: int) -> int:
 
 def _half_blocks(m: int, folds: int, rng: np.random.Generator) -> NDArray[np.intp]:
     """Return the numbers of half of m rows: the first or last half of each of `folds` successive blocks."""
+    folds = min(folds, max(m // 2, 1))  # a row in each half
     halves = np.arange(m) * 2 * folds // m
     return np.flatnonzero(halves % 2 == rng.integers(0, 2, folds)[halves // 2])
 

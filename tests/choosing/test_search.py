@@ -10,6 +10,7 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral.basis import FourierBasis, Landmarks, NormalizedRBF
 from daskspectral.choosing import pilot as pilots
+from daskspectral.choosing.search import _half_blocks as half_blocks
 from daskspectral.data.writing import progress_bar
 from daskspectral.errors import RankWarning, ReliabilityWarning
 from daskspectral.kernels import Gaussian, Matern
@@ -222,3 +223,10 @@ def test_the_choice_has_a_bar_that_counts_trials(model: Any, monkeypatch: pytest
     (bar,) = bars
     assert (bar.desc, bar.total) == ("choice", None)
     assert bar.n >= 6  # scales of two kernels at least
+
+
+@pytest.mark.parametrize("rows", [2, 5, 11, 100])
+def test_half_of_the_rows_of_a_short_trajectory_is_never_none_or_all(rows: int) -> None:
+    for seed in range(60):
+        half = half_blocks(rows, 10, np.random.default_rng(seed))
+        assert 0 < len(half) < rows
