@@ -99,5 +99,5 @@ def test_workers_report_their_devices() -> None:
             chosen_device("cuda")
     with Client(n_workers=0, processes=False, dashboard_address=None):
         assert chosen_device("cuda") == "cuda"
-        with pytest.raises(RuntimeError, match="device='auto'.*workers"):
+        with pytest.raises(RuntimeError, match=r"device='auto'.*workers"):
             chosen_device("auto")
