@@ -63,7 +63,7 @@ class ManifoldWarning(UserWarning):
 
 
 class FitWarning(UserWarning):
-    """A regression has no skill on validation rows, or would have more in other units of y or of columns."""
+    """A fit is poor or suspect: no skill, few rows, unequal units of columns, or failed training."""
 
 
 class WeightWarning(UserWarning):

@@ -74,7 +74,7 @@ class Block:
     shifts: Mapping[str, int] = field(default_factory=dict)
 
     def field(self, field: Field) -> Array:
-        """Return the values of a field, (c,), (c, d) or (c, d, d)."""
+        """Return the values of a named field of the block's rows, (c,), (c, d) or (c, d, d)."""
         values: Array = field.of(self.fields)
         return values
 

@@ -70,7 +70,7 @@ class Reader(ABC):
         """Return rows start to stop as numpy."""
 
     def timed(self, times: RowTimes | None) -> Self:
-        """Return this reader with the times of its rows, which are not pickled."""
+        """Set the times of this reader's rows, which are not pickled, and return the reader."""
         object.__setattr__(self, "times", times)
         return self
 

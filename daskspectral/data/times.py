@@ -133,7 +133,7 @@ class RowTimes:
 
 
 def _ticks(values: Array) -> Array:
-    """Return times or durations as whole microseconds, or nanoseconds for finer units (as floats)."""
+    """Return times in microseconds, as floats since the first for objects and finer units."""
     if values.dtype.kind in "mM":
         kind = values.dtype.kind
         if np.datetime_data(values.dtype)[0] in ("ns", "ps", "fs", "as"):

@@ -348,7 +348,7 @@ class Cone:
             return None
 
     def inverse(self) -> Array:
-        """Inverse of the matrix."""
+        """Inverse of the matrix (q, q), from its Cholesky factor."""
         below = np.tril(scipy.linalg.lapack.dpotri(self.lower, lower=1)[0])
         return np.asarray(below + np.tril(below, -1).T)
 

@@ -22,7 +22,7 @@ DRAWN_CHUNKS = 256  # limit of chunks for a draw of whole rows
 
 
 def _taken(names: tuple[str, ...], batch: Mapping[str, Array], state: Any = None) -> Array:
-    """Return the row numbers and fields of the selected rows, concatenated and flattened."""
+    """Return a table (m, 1 + w) of a batch: row numbers, then the named fields as columns."""
     fields = [np.asarray(batch[name], dtype=float).reshape(len(batch[NUMBER]), -1) for name in names]
     return np.hstack([batch[NUMBER].astype(float)[:, None], *fields])
 

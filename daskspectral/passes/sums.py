@@ -150,7 +150,7 @@ class Discretization(Registered):
 
 @dataclass(frozen=True, eq=False)
 class PassPlan:
-    """Plan of a pass: ranges of rows, memory of a local process, folds, dtype and device.
+    """Plan of a pass: row ranges of tasks, predicted memory, folds, dtype and device.
 
     `seconds` is the time of one thread of a CPU, `faster` that of the same pass with a `FourierBasis`, None if that is
     not much faster or not possible.

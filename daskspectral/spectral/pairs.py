@@ -104,7 +104,7 @@ class FieldPairs(FieldEstimator):
             )
 
     def _reduce(self, views: tuple[Rows, Rows], **options: Any) -> None:
-        """Restrict the functions of each side to leading principal components, as `n_pca` requires."""
+        """Set the basis of each side to its leading principal components, as `n_pca` requires."""
         if self.n_pca is None or (self.n_pca == "auto" and not self.reduces_wide_fields):
             return
         for name, rows in zip(("basis", "right_basis"), views, strict=True):
