@@ -12,7 +12,7 @@ import pytest
 
 from tests.deploy.common import DEPLOY
 
-pytest.importorskip("dask_jobqueue")
+pytest.importorskip("dask_jobqueue", reason="job scripts are written by dask-jobqueue: extra `hpc`")
 NEEDED = ["--cores", "4", "--memory", "8GiB", "--checkpoint", "run.checkpoint", "--logs", "logs", "--no-tls"]
 
 
