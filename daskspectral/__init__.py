@@ -8,7 +8,7 @@
     dsp.plot, dsp.report                                            figures; one page about a model
     dsp.load("model.zarr")                                          a saved model
 
-`help("daskspectral.guides")` lists the user guide; `.github/CONTRIBUTING.md` explains how to change the package.
+The user guide is in `examples/pages/guide`; `.github/CONTRIBUTING.md` explains how to change the package.
 
 Estimators
     SpectralDecomposition, SpectralClustering, EOF, CCA, MCA, Koopman, HermiteRegressor, InvariantRegressor,
@@ -17,7 +17,7 @@ Data and results
     Rows, Moments, MetastableSets, FirstPassage, save, load, untrusted
 Modules
     operators, kernels, basis, solvers, plot, report, datasets, model_selection, manifolds, groups, landmarks, forms,
-    testing, guides
+    testing
 Warnings and errors
     FitWarning, ReliabilityWarning, ExtrapolationWarning, RankWarning, DensityWarning, ManifoldWarning, WeightWarning,
     InvalidRowError, SmoothnessError, UntrustedError
@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     )
     from daskspectral import (
         groups as groups,
-    )
-    from daskspectral import (
-        guides as guides,
     )
     from daskspectral import (
         kernels as kernels,
@@ -182,7 +179,6 @@ _MODULES = {
     "datasets",
     "forms",
     "groups",
-    "guides",
     "kernels",
     "landmarks",
     "manifolds",

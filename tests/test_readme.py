@@ -1,5 +1,6 @@
-"""The README runs from top to bottom as written, and the shell's guide after it, in order, in one empty folder."""
+"""The README runs from top to bottom as written, then the guide to the command, in one empty folder."""
 
+import doctest
 import os
 import re
 import shlex
@@ -18,9 +19,9 @@ from sklearn.metrics import adjusted_rand_score
 
 import daskspectral as dsp
 from daskspectral.cli import command, main
-from daskspectral.guides import installing, shell
 
 ROOT = Path(__file__).parents[1]
+GUIDE = ROOT / "examples/pages/guide"
 INSTALL = 'python3.11 -m venv .venv && . .venv/bin/activate && pip install ".[plot]" &&\n'
 TESTS = 'python3.11 -m venv .venv && .venv/bin/pip install -e ".[test]" && .venv/bin/python -m pytest -n 2\n'
 
@@ -113,7 +114,7 @@ def test_the_readme_runs_from_top_to_bottom(
 
     np.save("x.npy", reader["points"][:1000]), np.save("y.npy", np.sin(reader["points"][:1000, :1]))
     zarr.open_array("points.zarr").append(reader["points"][:1000])  # more rows have come
-    commands = re.findall(r"^    daskspectral (.*)$", shell.__doc__ or "", re.MULTILINE)
+    commands = re.findall(r"^daskspectral (.*)$", (GUIDE / "command.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert len(commands) > 10
     for one in commands:  # in this process: each of its own would import everything anew
         main(shlex.split(one))
@@ -122,16 +123,30 @@ def test_the_readme_runs_from_top_to_bottom(
 
 def test_documented_extras_exist() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert set(re.findall(r"^    (\w+) ", installing.__doc__ or "", re.MULTILINE)) == {"extra", *extras}
+    text = (GUIDE / "installing.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)`", text, re.MULTILINE)) == set(extras)
 
 
 def test_every_command_is_in_the_guide() -> None:
-    named = set(re.findall(r"\bdaskspectral ([a-z]+)\b", shell.__doc__ or ""))
+    named = set(re.findall(r"\bdaskspectral ([a-z]+)\b", (GUIDE / "command.md").read_text(encoding="utf-8")))
     assert set(command.commands) <= named, set(command.commands) - named
 
 
+@pytest.mark.parametrize("page", sorted(GUIDE.glob("*.md")), ids=lambda path: path.stem)
+def test_examples_of_the_guide_return_what_is_printed(page: Path) -> None:
+    code = "".join(re.findall(r"```pycon\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL))
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    examples = doctest.DocTestParser().get_doctest(code, {}, page.name, str(page), 0)
+    assert doctest.DocTestRunner(optionflags=flags).run(examples).failed == 0
+
+
 def test_links_and_pictures_of_the_readmes_exist() -> None:
-    readmes = [ROOT / "README.md", *ROOT.glob("examples/**/README.md"), *ROOT.glob("deploy/**/README.md")]
+    readmes = [
+        ROOT / "README.md",
+        *GUIDE.glob("*.md"),
+        *ROOT.glob("examples/**/README.md"),
+        *ROOT.glob("deploy/**/README.md"),
+    ]
     links = [(f, t) for f in readmes for t in re.findall(r"\]\(([^)]+)\)", f.read_text(encoding="utf-8"))]
     inside = [f.parent / target.partition("#")[0] for f, target in links if "://" not in target]
     assert len(inside) > 20

@@ -327,7 +327,7 @@ def open_existing(location: Location, what: str, zarr_format: Literal[3] | None 
     """
     text, path = os.fspath(location), local_path(location)
     if path is not None and path.is_file():
-        raise ValueError(f"{text} must be a {what}, got a file. Convert it: see help(daskspectral.guides.fitting)")
+        raise ValueError(f"{text} must be a {what}, got a file. Load it as an array, or convert it to zarr")
     try:
         return open_node(text, zarr_format=zarr_format)
     except (FileNotFoundError, KeyError):

@@ -394,7 +394,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         -------
         array of shape (n, k)
             Functions of unit L²(ρ) norm, float64, or complex128 if values are complex. The container follows X:
-            dask for zarr, xarray.DataArray for labeled data (`help(daskspectral.guides.fitting)`), a list for a
+            dask for zarr, xarray.DataArray for labeled data, a list for a
             list of trajectories.
         """
         self._check_frame(X, options.get("out"))

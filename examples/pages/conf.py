@@ -91,7 +91,7 @@ myst_heading_anchors = 3
 
 def collect_scripts() -> None:
     """Copy the scripts whose docstrings have an underlined title to the folder from which the gallery is made."""
-    for old in ("scripts", "gallery", "api/generated", "guide/generated"):  # pages of names that are gone
+    for old in ("scripts", "gallery", "api/generated"):  # pages of names that are gone
         shutil.rmtree(HERE / old, ignore_errors=True)
     for section, header in SECTIONS.items():
         folder = HERE / "scripts" / section

@@ -3,7 +3,6 @@
 import datetime
 import pickle
 import re
-import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,7 +25,6 @@ from daskspectral.data.containers import as_reader
 from daskspectral.data.frames import matrix, open_table
 from daskspectral.data.labeled import stack_rows
 from daskspectral.data.readers import ArrayReader
-from daskspectral.guides import fitting
 
 KINDS: dict[str, Callable[[pd.DataFrame], Any]] = {
     "pandas": lambda frame: frame,
@@ -99,11 +97,12 @@ def test_the_recipes_of_the_guide_return_the_rows(tmp_path: Path, monkeypatch: p
     pd.DataFrame(X, columns=[*"abc"]).to_csv("x.csv", index=False)
     with h5py.File("x.h5", "w") as file:
         file["x"] = X
-    lines = re.search(r"tasks read in parallel[^\n]*:\n\n(.*?)\n\n", fitting.__doc__ or "", re.DOTALL)
-    assert lines is not None
+    guide = (Path(__file__).parents[2] / "examples/pages/guide/fitting.md").read_text(encoding="utf-8")
+    code = re.search(r"```python\n(.*?)```", guide, re.DOTALL)
+    assert code is not None
     names: dict[str, Any] = {"np": np, "pd": pd, "xr": xr, "da": da, "h5py": h5py, "ds": pyarrow.dataset}
-    for line in textwrap.dedent(lines[1]).splitlines():
-        exec(re.split(r" {3,}", line)[0], names)
+    for line in code[1].splitlines():
+        exec(line, names)
         if line.startswith("x = "):
             np.testing.assert_allclose(as_reader(names["x"], "X").read(0, 23), X, rtol=1e-15)
     for written in ("n.zarr", "h.zarr", "c.zarr", "x.parquet"):
