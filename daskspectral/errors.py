@@ -161,28 +161,28 @@ def combined_warnings() -> Iterator[None]:
     if _waiting.get() is not None:
         yield
         return
-    doubts: dict[str, Rank] = {}
-    with scoped(_waiting, doubts):
+    pending: dict[str, Rank] = {}
+    with scoped(_waiting, pending):
         yield
-    if doubts:
-        more = f". {len(doubts) - 1} more in warnings_" if len(doubts) > 1 else ""
-        _warn(ranked(doubts)[0] + more, ReliabilityWarning)
+    if pending:
+        more = f". {len(pending) - 1} more in warnings_" if len(pending) > 1 else ""
+        _warn(ranked(pending)[0] + more, ReliabilityWarning)
 
 
 @contextmanager
 def warnings_of_rank(*ranks: Rank) -> Iterator[None]:
     """Keep only the reliability warnings of a block that have one of these ranks."""
-    doubts: dict[str, Rank] = {}
-    with scoped(_waiting, doubts), scoped(_listening, ()):
+    pending: dict[str, Rank] = {}
+    with scoped(_waiting, pending), scoped(_listening, ()):
         yield
-    for text, rank in doubts.items():
+    for text, rank in pending.items():
         if rank in ranks:
             warn_user(text, ReliabilityWarning, rank)
 
 
-def ranked(doubts: Mapping[str, Rank]) -> list[str]:
+def ranked(pending: Mapping[str, Rank]) -> list[str]:
     """Sort reliability warnings by rank, and by time within a rank."""
-    return sorted(doubts, key=lambda text: doubts[text])
+    return sorted(pending, key=lambda text: pending[text])
 
 
 def warn_user(message: str | Warning, category: type[Warning], rank: Rank = Rank.METHOD) -> None:
@@ -193,11 +193,11 @@ def warn_user(message: str | Warning, category: type[Warning], rank: Rank = Rank
     text = f"{category.__name__}: {message}"
     for heard in _listening.get():
         heard.setdefault(text, rank)
-    doubts = _waiting.get()
-    if category is not ReliabilityWarning or doubts is None:
+    pending = _waiting.get()
+    if category is not ReliabilityWarning or pending is None:
         _warn(message, category)
     else:
-        doubts.setdefault(str(message), rank)
+        pending.setdefault(str(message), rank)
 
 
 def _warn(message: str | Warning, category: type[Warning]) -> None:

@@ -21,7 +21,7 @@ from daskspectral.registry import decode, encode, foreign
 
 Scheduling = Callable[[str], AbstractContextManager[None]]
 
-doubtful = pytest.mark.filterwarnings("ignore::daskspectral.errors.ReliabilityWarning")
+unreliable = pytest.mark.filterwarnings("ignore::daskspectral.errors.ReliabilityWarning")
 """Of tests that fit too few rows or functions for an answer that can be trusted, and ask for something else."""
 
 

@@ -15,7 +15,7 @@ import daskspectral as dsp
 from daskspectral.basis import Landmarks
 from daskspectral.cli import main
 from daskspectral.moments.attributes import Attributes
-from tests.common import doubtful
+from tests.common import unreliable
 
 X = np.random.default_rng(0).uniform(0, np.pi, (2000, 1))
 NORMAL = np.random.default_rng(1).standard_normal((600, 4))
@@ -177,7 +177,7 @@ class Monomials(CandidateFamily):
 
 
 @pytest.mark.slow
-@doubtful
+@unreliable
 def test_a_kind_of_basis(added: Any) -> None:
     before = dsp.SpectralDecomposition(basis="auto", **SMALL).fit(NORMAL)
     added("my_kind", KIND)

@@ -6,8 +6,8 @@ solver, group, manifold and estimator they cover, so that no other test needs to
 - copies: what is pickled, cloned, encoded and decoded is the same again, in values, size, order and text;
 - kernels and bases: values in both precisions and one point at a time, partial derivatives of all orders up to 4 by
   finite differences, `along` and `second` as sums of partial ones, coincident points, SmoothnessError above the order,
-  the root of the weight in features, `kills`; Gram and Dirichlet sums against products of features, in blocks of any
-  length, beside a constant, with weights against repeated rows;
+  the root of the weight in features, `is_zero`; Gram and Dirichlet sums against products of features, in blocks of any
+  length, with a constant, with weights against repeated rows;
 - operators: each form against a loop over rows, its symmetry, chunks, weights, and what it makes of a constant;
 - solvers: residuals, and the same answer in another basis of the same space;
 - manifolds: samples, frames, the order of eigenvalues, orthonormal eigenfunctions and their derivatives;
@@ -43,7 +43,7 @@ from daskspectral.operators import Operator
 from daskspectral.operators.regression import Regression
 from daskspectral.registry import Registered, digest_of, encode
 from daskspectral.solve import Problem
-from tests.common import doubtful, named
+from tests.common import named, unreliable
 
 RNG = np.random.default_rng(0)
 Y = RNG.standard_normal((4, 2))
@@ -333,7 +333,7 @@ ESTIMATORS: dict[str, tuple[Any, tuple[Any, ...], bool]] = {
 }
 
 
-@doubtful
+@unreliable
 @pytest.mark.filterwarnings("ignore::daskspectral.FitWarning", "ignore::daskspectral.WeightWarning")
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_estimators(name: str) -> None:

@@ -21,9 +21,9 @@ from daskspectral import operators
 from daskspectral.forms import form, grad, inner
 from daskspectral.kernels import Exponential, Gaussian, Linear, Matern, Polynomial
 from daskspectral.moments.attributes import Attributes
-from tests.common import doubtful
+from tests.common import unreliable
 
-pytestmark = doubtful
+pytestmark = unreliable
 
 Array = np.ndarray[Any, np.dtype[np.floating[Any]]]
 N = 300
@@ -132,7 +132,7 @@ BASES: dict[str, Callable[[Move], Any]] = {
     "lattice": lambda m: bases.FourierBasis(2),
     "angles": lambda m: bases.TrigonometricBasis((12.0 * m.unit, 9.0 * m.unit), 1),
     "monomials": lambda m: bases.MonomialBasis(2, 3),
-    "monomials beside the constant": lambda m: bases.Concatenated(
+    "monomials and a constant": lambda m: bases.Concatenated(
         (bases.ConstantBasis(2), bases.MonomialBasis(2, 2, constant=False))
     ),
     "kernel and monomials": lambda m: bases.Concatenated(
@@ -149,7 +149,7 @@ BOUND = {  # to a place, or trained by steps that depend on rounding
     *(bases.HarmonicBasis, bases.InvariantBasis, bases.EquivariantBasis),
     *(bases.NeuralBasis, bases.NetworkBasis, bases.CentroidBasis, bases.NearestCentroids),
 }
-POLYNOMIAL = ("polynomial", "monomials", "monomials beside the constant", "kernel and monomials")
+POLYNOMIAL = ("polynomial", "monomials", "monomials and a constant", "kernel and monomials")
 ROOTED: list[tuple[type[Any], tuple[str, ...]]] = [
     *((kind, POLYNOMIAL) for kind in (operators.Covariance, operators.CrossCovariance)),  # whose norm has an origin
 ]

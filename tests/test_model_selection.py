@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold, cross_val_score
 import daskspectral as dsp
 from daskspectral.model_selection import BlockFold, Trajectory, Views, pieces
 from daskspectral.operators import Cross, Schroedinger, Transfer
-from tests.common import autoregression, doubtful
+from tests.common import autoregression, unreliable
 from tests.estimators.common import make
 
 RNG = np.random.default_rng(0)
@@ -76,7 +76,7 @@ def test_no_pair_crosses_a_cut(rows: list[int], lag: int) -> None:
     assert all(np.shares_memory(piece, x) for piece in found)
 
 
-@doubtful
+@unreliable
 def test_a_trajectory_is_cut_at_validation_rows() -> None:
     fold = BlockFold(4, gap=5)
     found = cross_val_score(transfer(), Trajectory(WALK), cv=fold)
@@ -97,7 +97,7 @@ def test_a_trajectory_is_cut_at_validation_rows() -> None:
 
 
 @pytest.mark.slow
-@doubtful
+@unreliable
 def test_weights_are_routed() -> None:
     weights, fold = RNG.integers(1, 4, len(WALK)).astype(float), BlockFold(3)
     with sklearn.config_context(enable_metadata_routing=True):
@@ -108,7 +108,7 @@ def test_weights_are_routed() -> None:
         assert score == pytest.approx(fitted.score(WALK[test], sample_weight=weights[test]), rel=1e-12)
 
 
-@doubtful
+@unreliable
 def test_fields_are_cut_with_their_rows() -> None:
     potential = X[:, 0] ** 2
     est = make(Schroedinger("V"), n_components=2)

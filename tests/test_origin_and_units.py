@@ -16,10 +16,10 @@ from daskspectral import basis as bases
 from daskspectral.kernels import Gaussian, Linear, Polynomial
 from daskspectral.moments.attributes import Attributes
 from daskspectral.operators import Covariance, Cross, Laplacian, Schroedinger, Transfer
-from tests.common import doubtful
+from tests.common import unreliable
 from tests.test_contracts import BASES
 
-pytestmark = doubtful
+pytestmark = unreliable
 
 Array = np.ndarray[Any, np.dtype[np.floating[Any]]]
 LINEAR = bases.Landmarks("linear")

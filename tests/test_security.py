@@ -23,9 +23,9 @@ from daskspectral.data import stores
 from daskspectral.errors import UntrustedError
 from daskspectral.manifolds import Implicit
 from daskspectral.store import load, read_state, save, untrusted
-from tests.common import doubtful, places
+from tests.common import places, unreliable
 
-pytestmark = doubtful
+pytestmark = unreliable
 
 X = np.random.default_rng(0).standard_normal((400, 2))
 PLAIN = dsp.kernels.Gaussian(1.0)

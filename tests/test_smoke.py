@@ -11,7 +11,7 @@ import zarr
 from distributed import Client, LocalCluster
 
 import daskspectral as dsp
-from tests.common import doubtful, small_model, written
+from tests.common import small_model, unreliable, written
 from tests.deploy.common import called, environment
 
 X = np.random.default_rng(0).standard_normal((2000, 2))
@@ -21,7 +21,7 @@ def command(*arguments: str) -> str:
     return called([sys.executable, "-m", "daskspectral.cli", *arguments], environment()).stdout
 
 
-@doubtful
+@unreliable
 @pytest.mark.slow  # the command is run in processes
 def test_from_a_file_to_an_embedding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -45,7 +45,7 @@ def test_from_a_file_to_an_embedding(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert Path("e.png").read_bytes().startswith(b"\x89PNG")
 
 
-@doubtful
+@unreliable
 @pytest.mark.slow  # stores at URLs have fast tests of their own
 def test_a_url_of_an_object_store() -> None:
     zarr.create_array("memory://smoke.zarr", data=X, chunks=(500, 2))

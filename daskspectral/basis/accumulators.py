@@ -75,7 +75,7 @@ class PairContraction:
     def __init__(self, left: Basis, right: Basis, products: Sequence[AtomProduct], dtype: Any, workspace: Workspace):
         shape = (left.size, right.size)
         self.products = tuple(products)
-        live = [p for p in products if not (left.kills(p.left) or right.kills(p.right))]
+        live = [p for p in products if not (left.is_zero(p.left) or right.is_zero(p.right))]
         self.device = workspace.device
         here = not self.device.accelerated or left.portable  # the direct sum reads buffers of this evaluation
         self.gradients: dict[AtomProduct, GradientSum] = {}

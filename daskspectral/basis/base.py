@@ -31,12 +31,12 @@ DENSE_ROWS = 2048  # enough that adding products (p, p) is cheap; panels fit the
 class Translation:
     """Basis of functions g with g(x + delta) = T f(x) + t, for the functions f of another basis.
 
-    `turn` is T (p, p) and `rest` is t (p,).
+    `matrix` is T (p, p) and `constant` is t (p,).
     """
 
     basis: Basis
-    turn: Array
-    rest: Array
+    matrix: Array
+    constant: Array
 
     @classmethod
     def same(cls, basis: Basis) -> Translation:
@@ -46,7 +46,7 @@ class Translation:
     @property
     def is_same(self) -> bool:
         """True if the functions move with the points."""
-        return not self.rest.any() and np.array_equal(self.turn, np.eye(len(self.rest)))
+        return not self.constant.any() and np.array_equal(self.matrix, np.eye(len(self.constant)))
 
 
 class Basis(BasisRecipe):
@@ -168,7 +168,7 @@ class Basis(BasisRecipe):
         """
         return ()
 
-    def kills(self, atom: Atom) -> bool:
+    def is_zero(self, atom: Atom) -> bool:
         """Return whether the atom of every basis function is identically zero."""
         return False
 

@@ -61,7 +61,7 @@ class ConstantBasis(Basis):
     def norm(self, gram: Array) -> Array:
         return np.zeros((1, 1))
 
-    def kills(self, atom: Atom) -> bool:
+    def is_zero(self, atom: Atom) -> bool:
         return all(leaf.order > 0 for leaf in atom.leaves)
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
@@ -146,13 +146,16 @@ class Concatenated(Basis):
         parts = [part for part in found if part is not None]
         if len(parts) < len(found):
             return None
-        turn, rest = block_diag(*(part.turn for part in parts)), np.concatenate([part.rest for part in parts])
+        matrix, constant = (
+            block_diag(*(part.matrix for part in parts)),
+            np.concatenate([part.constant for part in parts]),
+        )
         places = np.cumsum([0, *(b.size for b in self.bases)])
         ones = [k for k, b in zip(places, self.bases, strict=False) if b.leads_with_constant]
         if ones:
-            turn[:, ones[0]] += rest
-            rest = np.zeros_like(rest)
-        return Translation(Concatenated(tuple(part.basis for part in parts)), turn, rest)
+            matrix[:, ones[0]] += constant
+            constant = np.zeros_like(constant)
+        return Translation(Concatenated(tuple(part.basis for part in parts)), matrix, constant)
 
     def norm(self, gram: Array) -> Array:
         own = slices_of(b.size for b in self.bases)
@@ -185,8 +188,8 @@ class Concatenated(Basis):
         parts = [b.condensed(coefficients[i]) for b, i in zip(self.bases, own, strict=True)]
         return Concatenated(tuple(b for b, _ in parts)), np.vstack([c for _, c in parts])
 
-    def kills(self, atom: Atom) -> bool:
-        return all(b.kills(atom) for b in self.bases)
+    def is_zero(self, atom: Atom) -> bool:
+        return all(b.is_zero(atom) for b in self.bases)
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         return ConcatenatedEvaluation(tuple(evaluated(b, block.part(str(i)), atoms) for i, b in enumerate(self.bases)))

@@ -126,7 +126,7 @@ class MonomialBasis(Basis):
         found[(exponents[:, None] < exponents).any(axis=2)] = 0.0
         return Translation(self, found[self.lead :, self.lead :], found[self.lead :, : self.lead].sum(axis=1))
 
-    def kills(self, atom: Atom) -> bool:
+    def is_zero(self, atom: Atom) -> bool:
         return all(leaf.order > self.degree for leaf in atom.leaves)
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:

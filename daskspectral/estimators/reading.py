@@ -460,8 +460,8 @@ class Reading:
             fields = {name: stack_field(value, stacked.rows, f"fields[{name!r}]")[0] for name, value in fields.items()}
             values["fields"] = fields
         if isinstance(values["X"], ZarrReader):
-            beside = [*(values.get(name) for name in (*FIELDS, "gradients")), *(fields or {}).values()]
-            values["X"] = _read_together([values["X"], *beside])[0]
+            others = [*(values.get(name) for name in (*FIELDS, "gradients")), *(fields or {}).values()]
+            values["X"] = _read_together([values["X"], *others])[0]
         if stacked.weights is None:
             return layout
         if "sample_weight" not in values:

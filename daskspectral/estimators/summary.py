@@ -81,7 +81,7 @@ class Summary:
 
     def json(self) -> dict[str, Any]:
         """Return the verdict, the warnings and the model's attributes for JSON."""
-        return {"verdict": self.verdict, "doubts": [text for _, text in self.warnings or ()], **self.numbers}
+        return {"verdict": self.verdict, "warnings": [text for _, text in self.warnings or ()], **self.numbers}
 
     def html(self) -> str:
         """Return the summary as self-contained HTML for a notebook; a report begins with the same."""

@@ -111,9 +111,9 @@ def open_table(
             stack.enter_context(labeled_as(estimator, reading.labels))
             stack.enter_context(remembered(estimator))
             stack.enter_context(locked_checkpoint(context.checkpoint, context.checkpoint_every))
-        beside = {name: reading.values.get(name) for name in ("y", "gradients", "sample_weight")}
+        others = {name: reading.values.get(name) for name in ("y", "gradients", "sample_weight")}
         try:
-            yield Table(opened, context, **beside)
+            yield Table(opened, context, **others)
         except InvalidRowError as error:
             reading.add_place(error)
             raise

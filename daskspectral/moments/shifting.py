@@ -53,7 +53,7 @@ class _Shift:
 
     def first(self, first: Array, weight: float) -> Array:
         """Return the sums of the shifted functions."""
-        return np.asarray(self.to.turn @ first + weight * self.to.rest)
+        return np.asarray(self.to.matrix @ first + weight * self.to.constant)
 
     def basis(self, other: Basis) -> Basis:
         """Return the shifted functions, or the other ones if they are equal up to rounding."""
@@ -86,8 +86,8 @@ def about(moments: Moments, wanted: Moments) -> Moments:
     if shift is None or other is None:
         return moments
     names = {*moments.operator.forms, *moments.operator.functionals}
-    has_rest = shift.to.rest.any() or other.to.rest.any()
-    if has_rest and not names <= {"gram", "right_gram", "form", "first", "right_first"}:
+    has_constant = shift.to.constant.any() or other.to.constant.any()
+    if has_constant and not names <= {"gram", "right_gram", "form", "first", "right_first"}:
         return moments
     order = moments.order
     if order is not None:
@@ -120,16 +120,18 @@ def _shifted(
     found, firsts = dict(sums), {name: sums[name] for name in ("first", "right_first") if name in sums}
     for name in operator.forms.keys() & sums.keys() | {"gram", "right_gram"} & sums.keys():
         one, two = {"gram": (left, left), "right_gram": (right, right)}.get(name, (left, right))
-        found[name] = one.to.turn @ sums[name] @ two.to.turn.T
-        if one.to.rest.any() or two.to.rest.any():  # products of values
+        found[name] = one.to.matrix @ sums[name] @ two.to.matrix.T
+        if one.to.constant.any() or two.to.constant.any():  # products of values
             other = firsts.get("right_first", firsts["first"])
             a, b = (firsts["first"] if own is left else other for own in (one, two))
-            found[name] += np.outer(one.first(a, weight), two.to.rest) + np.outer(one.to.rest, two.first(b, 0.0))
+            found[name] += np.outer(one.first(a, weight), two.to.constant) + np.outer(
+                one.to.constant, two.first(b, 0.0)
+            )
     for name in operator.functionals.keys() & sums.keys() | firsts.keys():
         own, known = (right if name == "right_first" else left), name in firsts
-        found[name] = own.first(sums[name], weight) if known else own.to.turn @ sums[name]
+        found[name] = own.first(sums[name], weight) if known else own.to.matrix @ sums[name]
     if POINTS in sums:
-        products = left.to.turn @ sums[POINTS] + np.outer(left.to.rest, sums[SUMS])
+        products = left.to.matrix @ sums[POINTS] + np.outer(left.to.constant, sums[SUMS])
         found[POINTS] = products + np.outer(left.first(sums["first"], weight), left.delta)
     if SUMS in sums:
         found[SQUARES] = sums[SQUARES] + left.delta * (2 * sums[SUMS] + weight * left.delta)

@@ -276,8 +276,8 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
             self._fit_session(session, context)
             operator = self.moments_.operator
             values, ends = self._values, vars(self)[Attributes(operator.solver).errors]
-            doubt = uncertainty(values, ends, operator, constants=self.n_constants_)
-            self.search_results_.advise(certain=doubt <= UNCERTAIN)
+            uncertain = uncertainty(values, ends, operator, constants=self.n_constants_)
+            self.search_results_.advise(certain=uncertain <= UNCERTAIN)
         return self
 
     def _session(self, table: Table) -> Session:

@@ -47,7 +47,7 @@ class SetStatistics:
     suggested: int
     negative: float
     moved: float = 0.0
-    borne_out: int = 0
+    supported: int = 0
     lag: float = 1.0
 
     @property

@@ -291,9 +291,9 @@ class Process(SpectralEstimator):
             times = passage_times(rates)
             ends[1][..., 1] = np.maximum(ends[1][..., 1], times)
             found = replace(found, rates=rates, rate_errors=ends[0], passage_times=times, passage_time_errors=ends[1])
-        if found.borne_out < m:
+        if found.supported < m:
             warn_user(
-                f"the data support {found.borne_out} sets: transitions between {m} are uncertain or invalid. "
+                f"the data support {found.supported} sets: transitions between {m} are uncertain or invalid. "
                 "Use fewer sets, a longer lag or more functions",
                 ReliabilityWarning,
             )

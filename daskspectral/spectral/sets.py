@@ -51,7 +51,7 @@ class MetastableSets(ModelFunctions, SetStatistics):
         Share of sampled rows with a negative membership before the projection on probabilities.
     moved : float
         Largest amount by which an entry of the transitions was negative or above 1.
-    borne_out : int
+    supported : int
         Number of sets that the data support: m - 1 if `moved` exceeds its error or 0.1, or if the interval of a
         transition is longer than 1.
     lag : float
@@ -95,7 +95,7 @@ class MetastableSets(ModelFunctions, SetStatistics):
         "gap",
         "suggested",
         "negative",
-        "borne_out",
+        "supported",
     )
 
     def _summary_parts(self) -> dict[str, Any]:
@@ -110,7 +110,7 @@ class MetastableSets(ModelFunctions, SetStatistics):
         gap = f"by the largest gap of timescales; for {self.count} sets it is {self.gap:.3g}"
         return {
             "of": f" of {self.model['estimator']}",
-            "verdict": f"{self.count} sets, of which the data support {self.borne_out}",
+            "verdict": f"{self.count} sets, of which the data support {self.supported}",
             "facts": {
                 "lag": f"{self.lag:.4g} ({self.unit}, as all times)",
                 "suggested": f"{self.suggested} sets, {gap}",

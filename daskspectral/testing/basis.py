@@ -146,9 +146,9 @@ def _check_features(basis: Basis, x: Array, rng: np.random.Generator) -> None:
         name = f"{atom.kind} {atom.alpha}" if atom.alpha else atom.kind
         found = feature(basis, fields, atom, scale)
         compare(f"{what}: {name}, times the square root of the weight", found, expected * scale, EXACT)
-        if basis.kills(atom):
+        if basis.is_zero(atom):
             most = float(np.abs(expected).max())
-            require(most == 0, f"{what}: kills() returns True for {name}, whose largest value is {most:.3g}")
+            require(most == 0, f"{what}: is_zero() returns True for {name}, whose largest value is {most:.3g}")
 
 
 def _check_sums(basis: Basis, x: Array, rng: np.random.Generator) -> None:
@@ -165,12 +165,12 @@ def _check_sums(basis: Basis, x: Array, rng: np.random.Generator) -> None:
     whole = Concatenated((ConstantBasis(d), basis))
     for batch, rows in itertools.product((repeated, {"x": x, "weight": counts.astype(float)}), (None, 7)):
         alone = basis.matrices(forms, {}, Measure(basis, basis, forms, rows=rows)([batch]))
-        beside = Measure(whole, whole, forms, rows=rows)([batch])
+        with_constant = Measure(whole, whole, forms, rows=rows)([batch])
         for key, table in expected.items():
             kind = "weighted" if "weight" in batch else "repeated"
             what = f"{basis.description}: the sum {key} over {kind} rows, {rows or 'all'} in a block"
             compare(f"{what}, against products of features", alone[key], table, EXACT)
-            compare(f"{what}, with a constant", beside[key][1:, 1:], table, EXACT)
+            compare(f"{what}, with a constant", with_constant[key][1:, 1:], table, EXACT)
 
 
 def _check_copies(basis: Basis, x: Array) -> None:

@@ -144,7 +144,7 @@ FIRST_FIT = by_name(
 )
 
 
-def beside(*parts: tuple[Points, Spectrum]) -> tuple[Points, Spectrum]:
+def product_of(*parts: tuple[Points, Spectrum]) -> tuple[Points, Spectrum]:
     """Independent columns, each with its rows and its spectrum: those of the product."""
 
     def draw(n: int, rng: np.random.Generator) -> Array:
@@ -252,20 +252,20 @@ TAILS = on_line(lambda x: np.exp(-(np.abs(x) ** POWER)), 120 ** (1 / POWER)), la
 HARD = by_name(
     Problem("gap", *in_sector(0.7, 6.2), even=True),
     Problem("quarter", *in_sector(0.5, 1.6), even=True),
-    Problem("six-apart", *beside(SIX_APART, normal(1))),
-    Problem("rare-cluster", *beside(normals((0, 5), (0.96, 0.04), (1, 0.7)), normal(1))),
-    Problem("three-clusters", *beside(normals((-4, 0, 4), (0.5, 0.3, 0.2), (1, 0.8, 0.9)), normal(2, 0.8))),
-    Problem("double-well", *beside(WELL, normal(2, 0.4))),
-    Problem("2-of-30", *beside(uniform(6), uniform(5), normal(28))),
-    Problem("2-of-8, rotated", *turned(beside(uniform(6), uniform(5), normal(6)), 8)),
-    Problem("1-to-100", *beside(uniform(1), uniform(0.01)), even=True),
-    Problem("1-to-4-to-10", *beside(uniform(10), uniform(4), uniform(1)), even=True),
+    Problem("six-apart", *product_of(SIX_APART, normal(1))),
+    Problem("rare-cluster", *product_of(normals((0, 5), (0.96, 0.04), (1, 0.7)), normal(1))),
+    Problem("three-clusters", *product_of(normals((-4, 0, 4), (0.5, 0.3, 0.2), (1, 0.8, 0.9)), normal(2, 0.8))),
+    Problem("double-well", *product_of(WELL, normal(2, 0.4))),
+    Problem("2-of-30", *product_of(uniform(6), uniform(5), normal(28))),
+    Problem("2-of-8, rotated", *turned(product_of(uniform(6), uniform(5), normal(6)), 8)),
+    Problem("1-to-100", *product_of(uniform(1), uniform(0.01)), even=True),
+    Problem("1-to-4-to-10", *product_of(uniform(10), uniform(4), uniform(1)), even=True),
     Problem("square, twice", repeated(2, cube(2)), lambda k: spectra.box((1.0, 1.0), k), even=True),
     Problem("square, five times", repeated(5, cube(2)), lambda k: spectra.box((1.0, 1.0), k), even=True),
     Problem("knot", knot, lambda k: spectra.circles((knot_radius(),), k), even=True),
-    Problem("cylinder", *beside((around, lambda k: spectra.circles((1.0,), k)), uniform(0.3)), even=True),
-    Problem("heavy-tails", *beside(TAILS, normal(1))),
-    Problem("steep", *beside((steep, lambda k: spectra.steep(4.0, k)), uniform(1))),
+    Problem("cylinder", *product_of((around, lambda k: spectra.circles((1.0,), k)), uniform(0.3)), even=True),
+    Problem("heavy-tails", *product_of(TAILS, normal(1))),
+    Problem("steep", *product_of((steep, lambda k: spectra.steep(4.0, k)), uniform(1))),
     Problem("disk", lambda n, rng: of_radius(2, 0, 2 * np.pi, n, rng), spectra.disk, even=True),
     Problem("disk in R^10", rotated(lambda n, rng: of_radius(2, 0, 2 * np.pi, n, rng), 10), spectra.disk, even=True),
     Problem("ball", lambda n, rng: of_radius(3, 0, 0, n, rng), spectra.ball, even=True),
@@ -321,7 +321,7 @@ FOLDED = by_name(
 """Sheets and curves whose turns come close to each other. A fit of few rows is wrong, and must not be trusted."""
 
 ROUNDED = by_name(
-    Problem("square, rounded", *rounded(beside(uniform(1), uniform(1)), 0.1), even=True),
+    Problem("square, rounded", *rounded(product_of(uniform(1), uniform(1)), 0.1), even=True),
     Problem("interval, rounded", *rounded(uniform(3), 0.1), even=True),
     Problem("normal-2, rounded", *rounded(normal(2), 0.1)),
 )

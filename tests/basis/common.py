@@ -55,7 +55,7 @@ def derivatives(plain: Plain, radius: float = 0.5) -> Derivative:
     return derivative
 
 
-def beside(*parts: Derivative) -> Derivative:
+def stacked(*parts: Derivative) -> Derivative:
     return lambda x, alpha: np.vstack([part(x, alpha) for part in parts])
 
 

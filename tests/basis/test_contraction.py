@@ -15,7 +15,7 @@ from daskspectral.moments import Measure
 from daskspectral.operators import Laplacian
 from daskspectral.testing.basis import derivative, feature
 from daskspectral.testing.form import _sum_over_rows
-from tests.basis.common import PAIRINGS, UNIT, ZERO, beside, derivatives, forms, make_batch, paired
+from tests.basis.common import PAIRINGS, UNIT, ZERO, derivatives, forms, make_batch, paired, stacked
 from tests.common import assert_close
 from tests.kernels.common import KERNELS, at_landmarks, gauss
 from tests.manifolds.test_manifolds import clifford, radial
@@ -78,7 +78,7 @@ CASES: dict[str, tuple[dsp.basis.Basis, Any]] = {
 def mixture(*names: str) -> tuple[dsp.basis.Basis, Any]:
     parts = [CASES[name] for name in names]
     whole = Concatenated((ConstantBasis(3), Concatenated(tuple(basis for basis, _ in parts))))
-    return whole, beside(ONE, *(function for _, function in parts))
+    return whole, stacked(ONE, *(function for _, function in parts))
 
 
 def vanishing() -> tuple[dsp.basis.Basis, Any]:
@@ -96,9 +96,9 @@ def vanishing() -> tuple[dsp.basis.Basis, Any]:
 
 CASES["mixture"] = mixture("gaussian", "fourier", "without a constant")
 CASES["vanishing"] = vanishing()
-CASES["own beside kernels"] = mixture("exponential", "callable", "linear")
+CASES["own and kernels"] = mixture("exponential", "callable", "linear")
 CASES["the same twice"] = mixture("gaussian", "gaussian", "dot sum")
-HOLDING = ("angles", "monomials", "soft cells", "mixture", "own beside kernels", "the same twice")
+HOLDING = ("angles", "monomials", "soft cells", "mixture", "own and kernels", "the same twice")
 
 
 @pytest.mark.one_in(5)
@@ -125,7 +125,7 @@ def summed(left: dsp.basis.Basis, right: dsp.basis.Basis, several: dict[str, For
     return {what: _sum_over_rows(bilinear, left, right, BATCH) for what, bilinear in several.items()}
 
 
-PAIRS = [("gaussian", "mixture"), ("mixed product", "own beside kernels"), ("fourier", "the same twice")]
+PAIRS = [("gaussian", "mixture"), ("mixed product", "own and kernels"), ("fourier", "the same twice")]
 
 
 @pytest.mark.parametrize("pair", PAIRS)

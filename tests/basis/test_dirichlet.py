@@ -41,13 +41,18 @@ def test_dirichlet_spectra() -> None:
         model = dsp.SpectralDecomposition(basis=basis, n_components=4, random_state=0).fit(x)
         np.testing.assert_allclose(model.eigenvalues_, values, rtol=0.04)
         np.testing.assert_allclose(np.mean(model.transform(x) ** 2, axis=0), 1, rtol=4e-2)
-        assert model.basis_.size == size  # no constant beside them
+        assert model.basis_.size == size  # no constant added
 
 
 def test_no_constant_joins_it() -> None:
     basis = dsp.basis.DirichletFunctions(MonomialBasis(1, 6), ENDS)
-    both, beside = Concatenated((basis, basis)), Concatenated((ConstantBasis(1), basis))
-    assert (both.vanishes, both.holds_constant, both.boundaries, beside.vanishes) == (True, False, (ENDS, ENDS), False)
+    both, bigger = Concatenated((basis, basis)), Concatenated((ConstantBasis(1), basis))
+    assert (both.vanishes, both.holds_constant, both.boundaries, bigger.vanishes) == (
+        True,
+        False,
+        (ENDS, ENDS),
+        False,
+    )
     with pytest.raises(ValueError, match="constant"):
         dsp.SpectralDecomposition(basis=DirichletBasis(Landmarks(constant=True), ENDS), n_components=2).fit(INTERVAL)
 

@@ -42,7 +42,7 @@ BUILT = {
 }
 LARGE = {
     "many permutations": InvariantBasis.within(Sphere(30), gr.Permutations(30), most_invariant=20),
-    "beside a circle": InvariantBasis.within(
+    "with a circle": InvariantBasis.within(
         Product(PeriodicBox([0], [1]), Sphere(8)),
         gr.DirectProduct(gr.SignFlips(1), gr.Permutations(8)),
         most_invariant=60,
@@ -89,7 +89,7 @@ def test_invariant_functions_are_those_of_the_projection(name: str) -> None:
             HarmonicBasis(BUILT["product, tied"].manifold, 60, tolerance=np.inf), BUILT["product, tied"].group
         ),
         InvariantBasis.within(
-            LARGE["beside a circle"].manifold, LARGE["beside a circle"].group, most_invariant=20, tolerance=np.inf
+            LARGE["with a circle"].manifold, LARGE["with a circle"].group, most_invariant=20, tolerance=np.inf
         ),
     ],
     ids=repr,
@@ -135,7 +135,7 @@ def test_levels_are_whole_and_as_many_as_fit() -> None:
 
 def test_products_are_those_of_the_factors() -> None:
     """Functions of a circle and a sphere, next to products by hand."""
-    basis = LARGE["beside a circle"]
+    basis = LARGE["with a circle"]
     circle = InvariantBasis.within(PeriodicBox([0], [1]), gr.SignFlips(1), most_invariant=8, tolerance=np.inf)
     sphere = InvariantBasis.within(Sphere(8), gr.Permutations(8), most_invariant=40, tolerance=np.inf)
     x = basis.manifold.sample(15, np.random.default_rng(0))

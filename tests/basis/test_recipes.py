@@ -19,7 +19,7 @@ from daskspectral.basis import (
 from daskspectral.choosing.landmarks import FitSample
 from daskspectral.data.source import open_source
 from daskspectral.kernels import Gaussian
-from tests.common import doubtful
+from tests.common import unreliable
 
 X = np.random.default_rng(0).uniform(0, 1, (400, 2))
 BOX = BoxBoundary([0, 0], [1, 1])
@@ -41,7 +41,7 @@ class Polynomials(BasisRecipe):
         return self.probe(sample)
 
 
-@doubtful
+@unreliable
 def test_a_recipe_of_a_user() -> None:
     pairs = (
         (Polynomials(4), MonomialBasis(2, 4)),
@@ -68,7 +68,7 @@ def test_a_resolved_recipe_builds_the_same_basis_again() -> None:
         assert resolved.cost(None, 2, len(X)) == basis.size
 
 
-@doubtful
+@unreliable
 def test_models_are_saved_with_the_recipe_of_their_basis(tmp_path: Path) -> None:
     for basis in (
         FourierBasis(2, kernel=Gaussian(0.5)),

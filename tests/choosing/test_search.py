@@ -18,9 +18,9 @@ from daskspectral.moments.trial import Trial
 from daskspectral.operators import Cross, Laplacian, Operator, Transfer
 from daskspectral.solvers import Regularized
 from daskspectral.spectral import choice as sides
-from tests.common import doubtful
+from tests.common import unreliable
 
-pytestmark = doubtful
+pytestmark = unreliable
 
 RNG = np.random.default_rng(0)
 LINE = RNG.uniform(0, np.pi, (400, 1))
@@ -113,7 +113,7 @@ def test_landmarks_with_an_option_are_kept(given: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("unit", [1.0, *(pytest.param(2.0**k, marks=pytest.mark.slow) for k in (-30, 30))])
 def test_the_choice_is_the_same_from_any_origin_and_in_any_unit(unit: float) -> None:
-    """Times in seconds since 1970 within a minute, beside another column, against times from their middle."""
+    """Times in seconds since 1970 within a minute, with another column, against times from their middle."""
     rng = np.random.default_rng(0)
     t, y = rng.uniform(0, 60, 400), 15 * rng.standard_normal(400)
     x = np.round(np.column_stack([t, y + t / 3]) * 2**12) / 2**12
@@ -187,13 +187,13 @@ def test_a_lattice_has_fewer_functions_than_a_quarter_of_the_rows() -> None:
 
 def test_rows_far_out_are_named_if_the_box_contains_them() -> None:
     x = np.random.default_rng(0).laplace(size=(2000, 2))
-    assert not any("outliers" in doubt for doubt in lattice(x, n_frequencies=6).warnings_)
+    assert not any("outliers" in text for text in lattice(x, n_frequencies=6).warnings_)
     x[::400] = 100.0
-    doubts = " ".join(lattice(x, n_frequencies=6).warnings_)
-    assert all(f"outliers of column {axis}" in doubts for axis in (0, 1))
+    text = " ".join(lattice(x, n_frequencies=6).warnings_)
+    assert all(f"outliers of column {axis}" in text for axis in (0, 1))
 
 
-@doubtful
+@unreliable
 def test_a_slow_column_among_many_fast_ones_is_found() -> None:
     """Of 60 columns that forget in two rows and one in 20: rows next to landmarks in time must not judge functions."""
     rng, d, kept = np.random.default_rng(0), 60, np.exp(-1 / np.append(20.0, np.full(59, 1.5)))

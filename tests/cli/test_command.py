@@ -10,13 +10,13 @@ from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.solvers import Regularized, Truncated
 from tests.cli.common import done, store
-from tests.common import doubtful, written
+from tests.common import unreliable, written
 
 pytestmark = pytest.mark.usefixtures("folder")
 FIT = "fit points.zarr --kernel gaussian:1 --landmarks 30 --components 4"
 
 
-@doubtful
+@unreliable
 def test_options_reach_the_estimator() -> None:
     x, numbers = np.random.default_rng(0).standard_normal((400, 3)), np.arange(400)
     store(points=x, weights=numbers.astype(float), labels=numbers % 4)
@@ -39,7 +39,7 @@ def test_options_reach_the_estimator() -> None:
         np.testing.assert_array_equal(model.eigenvalues_, again.eigenvalues_)
 
 
-@doubtful
+@unreliable
 def test_invalid_rows() -> None:
     x = np.random.default_rng(0).standard_normal((400, 2))
     x[[250, 17, 301], 1] = np.nan

@@ -11,9 +11,9 @@ import zarr
 import daskspectral as dsp
 from daskspectral.estimators.summary import summary_of
 from tests.cli.common import call, done, everything, facts, store
-from tests.common import doubtful
+from tests.common import unreliable
 
-pytestmark = [pytest.mark.usefixtures("folder"), doubtful]
+pytestmark = [pytest.mark.usefixtures("folder"), unreliable]
 RNG = np.random.default_rng(0)
 OLD, NEW = RNG.uniform(0, np.pi, (2, 600, 1))
 FIT = "fit old.zarr --kernel gaussian:1 --landmarks 20 --components 4"

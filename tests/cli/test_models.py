@@ -16,9 +16,9 @@ from daskspectral.groups.names import parse_group
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import Laplacian
 from tests.cli.common import call, done, failure, store
-from tests.common import doubtful, written
+from tests.common import unreliable, written
 
-pytestmark = [doubtful, pytest.mark.filterwarnings("ignore::UserWarning")]  # few rows
+pytestmark = [unreliable, pytest.mark.filterwarnings("ignore::UserWarning")]  # few rows
 RNG = np.random.default_rng(0)
 PLANE = RNG.uniform(-2, 2, (300, 2))
 SPHERE = RNG.standard_normal((300, 3))

@@ -18,7 +18,7 @@ from distributed import LocalCluster
 import daskspectral as dsp
 from daskspectral.errors import raise_on_signals
 from tests.cli.common import done, everything, store
-from tests.common import doubtful, small_model
+from tests.common import small_model, unreliable
 
 pytestmark = [pytest.mark.usefixtures("folder"), pytest.mark.slow]
 FIT = "fit points.zarr --kernel gaussian:1 --landmarks 30 --components 4 --allow-missing"
@@ -76,7 +76,7 @@ def test_nohup_is_obeyed() -> None:
     assert obeyed
 
 
-@doubtful
+@unreliable
 def test_a_running_cluster(cluster: LocalCluster) -> None:
     store(points=np.random.default_rng(0).standard_normal((400, 2)))
     done(f"{FIT} --out threads.zarr")

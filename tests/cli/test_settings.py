@@ -22,7 +22,7 @@ from daskspectral.cli.options import OPTIONS, RARE, Option
 from daskspectral.cli.signatures import Parameters, documented
 from daskspectral.datasets import SAMPLES
 from tests.cli.common import done, everything, facts, failure, store
-from tests.common import doubtful, small_model
+from tests.common import small_model, unreliable
 
 pytestmark = pytest.mark.usefixtures("points")
 FIT = "fit points.zarr --kernel gaussian:1 --landmarks 2e1 --components 4"
@@ -163,7 +163,7 @@ def test_wrong_settings(text: str) -> None:
     assert (code, WRONG[text] in said, everything()) == (2, True, before)
 
 
-@doubtful
+@unreliable
 def test_json_has_the_numbers_of_the_model(points: np.ndarray) -> None:
     found = facts(f"{FIT} --out m.zarr")
     model = dsp.load("m.zarr")

@@ -10,7 +10,7 @@ import xarray as xr
 
 import daskspectral as dsp
 from daskspectral.data.anomalies import GROUPS
-from tests.common import doubtful
+from tests.common import unreliable
 
 pytestmark = pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")
 
@@ -41,7 +41,7 @@ def days(data: xr.DataArray) -> Any:
     return (data.time.values - np.datetime64("2001-03-01")) / np.timedelta64(10_000, "D")
 
 
-@doubtful
+@unreliable
 @pytest.mark.parametrize("degree", [1, 3, 8])
 def test_trends_are_those_of_polyfit(degree: int) -> None:
     data = field()
@@ -51,7 +51,7 @@ def test_trends_are_those_of_polyfit(degree: int) -> None:
     np.testing.assert_allclose(fitted(data, detrend=degree).eigenvalues_, variances(wanted), rtol=1e-9)
 
 
-@doubtful
+@unreliable
 def test_means_and_trend_are_fitted_together() -> None:
     data = field().where(lambda x: x.time.dt.year < 2020, drop=True)
     t, z = days(data), data.values.reshape(len(data), -1)
@@ -70,7 +70,7 @@ def test_means_and_trend_are_fitted_together() -> None:
 
 
 @pytest.mark.one_in(3)
-@doubtful
+@unreliable
 @pytest.mark.parametrize("start", ["0850-01-01", "3000-01-01"])
 @pytest.mark.parametrize("unit", ["s", "us"])
 def test_times_outside_the_range_of_nanoseconds(start: str, unit: str) -> None:
@@ -84,7 +84,7 @@ def test_times_outside_the_range_of_nanoseconds(start: str, unit: str) -> None:
 
 
 @pytest.mark.one_in(5)
-@doubtful
+@unreliable
 @pytest.mark.parametrize("calendar", [None, "noleap", "360_day", "julian", "standard"])
 @pytest.mark.parametrize("anomaly", GROUPS)
 def test_anomalies_and_trends_are_those_of_xarray(calendar: str | None, anomaly: str) -> None:
@@ -106,7 +106,7 @@ def test_anomalies_and_trends_are_those_of_xarray(calendar: str | None, anomaly:
             model.transform(field())
 
 
-@doubtful
+@unreliable
 def test_a_leap_day_that_the_fit_had_not_has_the_mean_of_the_day_before() -> None:
     times = pd.date_range("2001-01-01", "2004-12-31", freq="D")
     data = field(len(times), "D").assign_coords(time=times)
@@ -123,7 +123,7 @@ def test_a_leap_day_that_the_fit_had_not_has_the_mean_of_the_day_before() -> Non
         winter.transform(data[:90])
 
 
-@doubtful
+@unreliable
 @pytest.mark.parametrize("samples", [("member", "time"), ("time", "member")])
 def test_members_share_the_baseline_of_their_times(samples: tuple[str, ...]) -> None:
     data = xr.concat([field(seed=k) for k in range(3)], "member")
@@ -134,7 +134,7 @@ def test_members_share_the_baseline_of_their_times(samples: tuple[str, ...]) -> 
     assert model.transform(data.isel(member=1)).dims == ("time", "mode")
 
 
-@doubtful
+@unreliable
 def test_a_loaded_model_has_the_baseline_of_the_fit_and_an_update_keeps_it(tmp_path: Path) -> None:
     data = field()
     model = fitted(data[:240], anomaly="month", detrend=1, latitude="lat")
@@ -149,7 +149,7 @@ def test_a_loaded_model_has_the_baseline_of_the_fit_and_an_update_keeps_it(tmp_p
     np.testing.assert_array_equal(again.to_xarray(details=True).sst_climatology, baseline)
 
 
-@doubtful
+@unreliable
 def test_rows_to_which_the_baseline_does_not_apply_are_refused() -> None:
     data = field()
     winter = data.where(data.time.dt.season == "DJF", drop=True)

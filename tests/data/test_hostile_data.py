@@ -23,9 +23,9 @@ from daskspectral.cli import verifying
 from daskspectral.data.files import open_labeled
 from daskspectral.data.stores import open_zarr
 from daskspectral.data.writing import create_array, write_file
-from tests.common import doubtful
+from tests.common import unreliable
 
-pytestmark = doubtful
+pytestmark = unreliable
 
 X = np.random.default_rng(0).standard_normal((40, 2))
 TEXT, PICKLE = {"id": "vlen-utf8"}, {"id": "pickle"}
@@ -39,7 +39,7 @@ def fit(x: Any = X, **options: Any) -> Any:
 
 
 def v2(path: Path, dims: str = "", **changed: Any) -> Path:
-    """An array of format 2 whose only chunk is a pickle that makes the file `executed` beside it."""
+    """An array of format 2 whose only chunk is a pickle that makes the file `executed` next to it."""
     path.mkdir(parents=True)
     shape = [40, 2] if dims in ("", "tc") else [40]
     described = {"zarr_format": 2, "shape": shape, "chunks": shape, "dtype": "<f8", "fill_value": None, "order": "C"}
@@ -107,7 +107,7 @@ CODECS: dict[str, tuple[str, Callable[[Path], Path]]] = {
     "of a shard's index": ("evil", lambda p: v3(p, sharded(index_codecs=[BYTES, {"name": "evil"}]))),
     "coordinate": ("pickle", lambda p: v2_group(p, UNPICKLED)),
     "consolidated": ("pickle", consolidated),
-    "consolidated beside a decoy": (
+    "consolidated with a decoy": (
         r"\.zmetadata: t/\.zarray .*pickle",
         lambda p: consolidated(p, consolidated_metadata={"x": 1}),
     ),

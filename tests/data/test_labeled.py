@@ -20,7 +20,7 @@ from daskspectral.data.layout import Layout
 from daskspectral.data.readers import DaskReader
 from daskspectral.data.times import are_times
 from daskspectral.registry import decode, encode
-from tests.common import doubtful
+from tests.common import unreliable
 
 TIMES, LAT, LON = 7, np.array([-60.0, 0.0, 30.0]), np.array([0.0, 90.0, 180.0, 270.0])
 VALUES = np.random.default_rng(0).standard_normal((TIMES, 3, 4))
@@ -51,7 +51,7 @@ def laid_out(x: Any, **options: Any) -> StackedRows:
     return stacked
 
 
-@doubtful
+@unreliable
 def test_rows_that_have_times_are_held_out_in_blocks() -> None:
     x, times = np.random.default_rng(0).standard_normal((480, 6)), pd.date_range("2000", periods=480, freq="MS")
     field = xr.DataArray(x.reshape(480, 2, 3), {"time": times}, ("time", "lat", "lon"))

@@ -20,7 +20,7 @@ from daskspectral.data.labeled import stack_rows
 from daskspectral.data.source import lag_in_rows, open_trajectories
 from daskspectral.operators import Transfer
 from daskspectral.operators.lags import lag_of
-from tests.common import autoregression, doubtful, koopman
+from tests.common import autoregression, koopman, unreliable
 from tests.data.test_trajectories import read
 
 Array = NDArray[Any]
@@ -161,7 +161,7 @@ def test_all_containers_are_paired_by_their_index_or_their_dates(kind: str, wher
     assert sorted(found) == wanted
 
 
-@doubtful
+@unreliable
 def test_chosen_columns_keep_their_times(tmp_path: Path) -> None:
     times, index = winters("D")
     x = np.column_stack([autoregression(len(index)), autoregression(len(index), seed=1)])
@@ -216,7 +216,7 @@ EQUAL = [("24h", "2D"), (np.timedelta64(86400, "s"), np.timedelta64(2, "D")), (D
 
 
 @pytest.mark.one_in(3)
-@doubtful
+@unreliable
 @pytest.mark.parametrize("lag", EQUAL)
 def test_a_lag_in_time_is_converted_by_the_step(lag: Any, tmp_path: Path) -> None:
     times = pd.date_range("2000", periods=400, freq="6h")
@@ -265,7 +265,7 @@ def test_a_lag_in_time_is_a_multiple_of_the_step(freq: str | None, lag: str) -> 
         koopman(Transfer(lag)).fit(frame)
 
 
-@doubtful
+@unreliable
 def test_passages_follow_rows_without_gaps() -> None:
     """Where a row is missing, what follows it is not known, and rows before are not followed across it."""
     x = autoregression(3000, 0.95)

@@ -25,9 +25,9 @@ from daskspectral.data.batches import Batches, Reading
 from daskspectral.data.readers import ArrayReader
 from daskspectral.data.source import Source, open_source, open_trajectories
 from daskspectral.data.windows import Windows
-from tests.common import Scheduling, assert_same_arrays, doubtful, reloaded
+from tests.common import Scheduling, assert_same_arrays, reloaded, unreliable
 
-pytestmark = doubtful
+pytestmark = unreliable
 Array = NDArray[Any]
 N, D, DELAYS = 90, 4, 3
 RNG = np.random.default_rng(0)

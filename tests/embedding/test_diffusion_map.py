@@ -21,7 +21,7 @@ from daskspectral.data.source import open_source
 from daskspectral.embedding.bandwidth import chosen_bandwidth
 from daskspectral.embedding.diffusion_functions import joining_bandwidth
 from daskspectral.solvers import BurerMonteiro
-from tests.common import doubtful
+from tests.common import unreliable
 from tests.embedding.moons import gaussian, gram_error, moons, wine
 
 Array = NDArray[Any]
@@ -226,7 +226,7 @@ def test_invalid_rows(name: str) -> None:
     np.testing.assert_allclose(found.transform(skipped), e, atol=1e-9)
 
 
-@doubtful
+@unreliable
 @pytest.mark.parametrize("name", ["exact", "diffusion", "kernel embedding"])
 def test_columns_of_different_spread_are_warned_of(name: str) -> None:
     """In the words of SpectralDecomposition, with a remedy that works."""

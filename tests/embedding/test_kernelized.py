@@ -141,7 +141,7 @@ def outer(problem: KernelizedProblem, inner: Array) -> Array:
     ("seed", "n", "size", "most"), [(0, 12, 1e-6, 9), (1, 25, 100, 11), (2, 40, 1, 12), (2388, 14, 1, 20)]
 )
 def test_a_factor_and_its_proof_for_any_cost(seed: int, n: int, size: float, most: int) -> None:
-    """Rows keep their lengths; diag(y) - C is psd and kills E, so that no psd matrix with the diagonal is better."""
+    """Rows keep their lengths; diag(y) - C is psd with E in its kernel: no psd matrix with the diagonal is better."""
     rng = np.random.default_rng(seed)
     half = rng.standard_normal((n, n))
     cost, d = size * (half + half.T), rng.uniform(0.5, 2, n)

@@ -21,7 +21,7 @@ from daskspectral.embedding import landmark_passes as embedding_passes
 from daskspectral.embedding.landmark_passes import Passes
 from daskspectral.errors import InvalidRowError, ReliabilityWarning
 from daskspectral.solvers import BurerMonteiro
-from tests.common import doubtful, reference_arrays
+from tests.common import reference_arrays, unreliable
 from tests.embedding.moons import abar_of, gap_of, gaussian, gram_error, moons, wine
 
 Array = NDArray[np.floating[Any]]
@@ -200,7 +200,7 @@ def test_uninformative_bandwidths_and_points(method: str) -> None:
             clone(model).set_params(bandwidth=bandwidth).fit(x)
 
 
-@doubtful
+@unreliable
 @pytest.mark.parametrize("method", METHODS)
 def test_one_far_outlier(method: str) -> None:
     """It has no neighbor: its row is as long as any feasible one's; further away it is refused."""

@@ -17,7 +17,7 @@ from daskspectral.data.readers import ZarrReader
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.tasks import Total
-from tests.common import assert_same_bits, doubtful
+from tests.common import assert_same_bits, unreliable
 from tests.engine.common import TWENTY, X, after_epoch, blocks, model
 
 pytestmark = pytest.mark.usefixtures("short_epochs")
@@ -53,7 +53,7 @@ OTHERS: dict[str, tuple[Any, dict[str, dict[str, Any]]]] = {  # by the words of 
 
 
 @pytest.mark.one_in(2)
-@doubtful
+@unreliable
 @pytest.mark.parametrize("kind", OTHERS)
 def test_the_same_run_goes_on_and_another_is_refused(
     kind: str, run: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -113,7 +113,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.one_in(3)
-@doubtful
+@unreliable
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_damaged_epoch_is_replaced_by_the_one_before(
     damage: str, run: Path, caplog: pytest.LogCaptureFixture
@@ -132,7 +132,7 @@ def test_a_damaged_epoch_is_replaced_by_the_one_before(
 
 
 @pytest.mark.slow
-@doubtful
+@unreliable
 def test_what_a_killed_run_left_half_written_does_not_count(run: Path) -> None:
     halted(run)
     left = run / ".epoch-00000007.partial"

@@ -18,7 +18,7 @@ from daskspectral.engine import run as running
 from daskspectral.engine import scheduler as scheduling
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.tasks import Total
-from tests.common import doubtful, local_cluster
+from tests.common import local_cluster, unreliable
 from tests.engine.common import model
 
 N = 3000
@@ -45,7 +45,7 @@ def tasks(client: Client) -> int:
     return int(client.run_on_scheduler(lambda dask_scheduler: dask_scheduler.transition_counter))
 
 
-@doubtful
+@unreliable
 @pytest.mark.slow
 @pytest.mark.parametrize("task", [fitted, on_own_threads])
 def test_a_fit_in_a_task_frees_its_thread_for_its_tasks(task: Any, wanted: Any) -> None:
@@ -57,7 +57,7 @@ def test_a_fit_in_a_task_frees_its_thread_for_its_tasks(task: Any, wanted: Any) 
         assert client.submit(abs, -3, pure=False).result(timeout=60) == 3  # the thread is there again
 
 
-@doubtful
+@unreliable
 def test_the_configured_scheduler_comes_before_the_client(client: Client, wanted: Any) -> None:
     for scheduler in ("threads", "synchronous", client, "distributed"):
         before = tasks(client)

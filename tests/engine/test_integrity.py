@@ -21,7 +21,7 @@ from daskspectral.errors import PointError
 from daskspectral.groups import Permutations
 from daskspectral.kernels import Gaussian
 from daskspectral.manifolds import Sphere
-from tests.common import doubtful
+from tests.common import unreliable
 from tests.engine.common import X, blocks, model
 
 COARSE = dsp.solvers.BurerMonteiro(tolerance=1e-1)
@@ -37,7 +37,7 @@ RUNS: dict[str, Callable[[str, str], object]] = {
 
 
 @pytest.mark.one_in(4)
-@doubtful
+@unreliable
 @pytest.mark.parametrize("kind", RUNS)
 def test_a_store_that_changes_during_the_run_is_noticed(
     kind: str, points: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -54,7 +54,7 @@ def test_a_store_that_changes_during_the_run_is_noticed(
     assert os.listdir(tmp_path) == ["points.zarr"]
 
 
-@doubtful
+@unreliable
 @pytest.mark.parametrize("ending", [".zarr", ".parquet"])
 def test_a_file_that_is_rewritten_with_its_old_size_and_time_is_noticed(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"x{ending}"

@@ -19,7 +19,7 @@ from daskspectral.data import folders
 from daskspectral.data.folders import LOCK, Folder, locked
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.kernels import Gaussian
-from tests.common import doubtful
+from tests.common import unreliable
 from tests.engine.common import X, model
 
 X300 = X[:300] / np.linalg.norm(X[:300], axis=1, keepdims=True)
@@ -32,7 +32,7 @@ ESTIMATORS = [
 
 
 @pytest.mark.one_in(4)
-@doubtful
+@unreliable
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda e: type(e).__name__)
 def test_every_estimator_holds_the_lock_and_releases_it(estimator: Any, tmp_path: Path) -> None:
     run = tmp_path / "run.zarr"

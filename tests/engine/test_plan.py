@@ -47,7 +47,7 @@ def test_large_chunks_are_split_evenly_or_stay_whole(lengths: list[int], flops: 
     rows = max(1, min(rows, module.TASK_BYTES / max(row_bytes, 1)))
     assert max(b - a for a, b in plan.ranges) <= 1.5 * rows + 1
     if n * flops < 2 * module.LEAST_FLOPS and n * row_bytes < module.TASK_BYTES:
-        assert len(plan.ranges) <= 4  # two, beside what a small chunk before them and one after them make
+        assert len(plan.ranges) <= 4  # two, and what a small chunk before them and one after them make
     for a, b in plan.ranges:  # a range is a union of whole chunks, or lies within one
         first, last = np.searchsorted(edges, [a, b])
         inside = np.searchsorted(edges, a, "right") == np.searchsorted(edges, b, "left")

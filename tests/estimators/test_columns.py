@@ -21,10 +21,10 @@ from daskspectral.data.labeled import stack_rows
 from daskspectral.data.readers import Reader
 from daskspectral.operators import Cross, Transfer
 from daskspectral.plot.views import View
-from tests.common import doubtful, reloaded
+from tests.common import reloaded, unreliable
 from tests.estimators.common import hermite, model
 
-pytestmark = doubtful
+pytestmark = unreliable
 
 rng = np.random.default_rng(0)
 NAMES = ["malt", "ash", "iron"]

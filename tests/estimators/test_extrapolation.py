@@ -10,7 +10,7 @@ import pytest
 import daskspectral as dsp
 from daskspectral.basis import FourierBasis, Landmarks, NormalizedRBF
 from daskspectral.kernels import Exponential, Gaussian, Mahalanobis, Matern
-from tests.common import doubtful
+from tests.common import unreliable
 
 pytestmark = pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")
 X = np.random.default_rng(0).uniform(0, 1, (200, 2))
@@ -76,7 +76,7 @@ def test_far_rows_have_values_of_a_place_of_the_fit(name: str) -> None:
     assert caught[0].message.count == 2  # type: ignore[union-attr]
 
 
-@doubtful
+@unreliable
 def test_functions_that_do_not_decay_are_extrapolated() -> None:
     model = dsp.SpectralDecomposition(dsp.operators.Covariance(), n_components=2).fit(X)
     found = model.transform(FAR, extrapolate="raise")

@@ -17,10 +17,10 @@ import daskspectral as dsp
 from daskspectral import Rows
 from daskspectral.data.readers import ArrayReader
 from daskspectral.operators import Augmentation, Covariance, Cross, Transfer
-from tests.common import doubtful
+from tests.common import unreliable
 from tests.estimators.common import model
 
-pytestmark = doubtful
+pytestmark = unreliable
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((200, 3))

@@ -16,7 +16,7 @@ from daskspectral import Rows
 from daskspectral.basis import Landmarks
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.operators import Transfer
-from tests.common import doubtful
+from tests.common import unreliable
 from tests.estimators.common import hermite, make, model
 
 TIMES, LAT, LON = 120, np.array([-60.0, 0.0, 40.0]), np.array([0.0, 90.0])
@@ -27,7 +27,7 @@ FLAT = VALUES.reshape(TIMES, -1)
 ROOTS = np.repeat(np.sqrt(np.cos(np.deg2rad(LAT))), 2)
 LABELS = xr.DataArray(np.arange(TIMES) // 30, {"time": pd.date_range("2001-01-01", periods=TIMES)}, ("time",))
 
-pytestmark = [doubtful, pytest.mark.filterwarnings("ignore::daskspectral.errors.RankWarning")]
+pytestmark = [unreliable, pytest.mark.filterwarnings("ignore::daskspectral.errors.RankWarning")]
 
 
 def field(values: np.ndarray = VALUES) -> xr.DataArray:

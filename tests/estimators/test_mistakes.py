@@ -19,10 +19,10 @@ from daskspectral.forms import dirichlet
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import Cross, Schroedinger, Transfer
 from daskspectral.solve import SymmetricPencil
-from tests.common import doubtful
+from tests.common import unreliable
 from tests.estimators.common import GAUSSIAN, LAZY, X, make
 
-pytestmark = doubtful
+pytestmark = unreliable
 
 WALK = np.cumsum(np.random.default_rng(0).standard_normal((300, 1)), axis=0)
 FIELD = xr.DataArray(X[:60].reshape(20, 3, 3), dims=("time", "lat", "lon"))

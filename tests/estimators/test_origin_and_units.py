@@ -12,11 +12,11 @@ import pytest
 from numpy.typing import NDArray
 
 import daskspectral as dsp
-from tests.common import doubtful
+from tests.common import unreliable
 from tests.estimators.test_sklearn import ESTIMATORS
 
 QUIET = ("FitWarning", "WeightWarning")
-pytestmark = [doubtful, *(pytest.mark.filterwarnings(f"ignore::daskspectral.errors.{name}") for name in QUIET)]
+pytestmark = [unreliable, *(pytest.mark.filterwarnings(f"ignore::daskspectral.errors.{name}") for name in QUIET)]
 Array = NDArray[Any]
 ROWS, NEW = 120, 15
 RNG = np.random.default_rng(3)
@@ -83,7 +83,7 @@ def outcome(
     more: dict[str, Any] = {"sample_weight": WEIGHT * (c or 1.0)} if weighted else {}
     rows = dsp.Rows(x[:ROWS], standardize=True) if standardize else x[:ROWS]
     model.fit(rows, *([y[:ROWS]] if "y" in fit else []), **more)
-    kinds = {doubt.partition(":")[0] for doubt in model.warnings_}
+    kinds = {text.partition(":")[0] for text in model.warnings_}
     found: dict[str, Any] = {"verdict": sorted(kinds - {"WeightWarning"})}  # of weights that are no frequencies
     if isinstance(model, dsp.SpectralClustering):
         found["values"] = model.predict(x[ROWS:])

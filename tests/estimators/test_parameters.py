@@ -21,10 +21,10 @@ from daskspectral.kernels import Gaussian, Matern
 from daskspectral.landmarks import METHODS
 from daskspectral.operators import Covariance, Transfer
 from daskspectral.solvers import Regularized
-from tests.common import assert_same_bits, assert_same_moments, doubtful, reloaded
+from tests.common import assert_same_bits, assert_same_moments, reloaded, unreliable
 from tests.estimators.common import GAUSSIAN, Array, N, X, hermite, make, model
 
-pytestmark = doubtful
+pytestmark = unreliable
 
 
 @pytest.mark.usefixtures("small_tasks")

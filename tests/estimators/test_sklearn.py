@@ -12,12 +12,12 @@ from daskspectral.basis import Landmarks
 from daskspectral.estimators.base import Estimator
 from daskspectral.kernels import Gaussian
 from daskspectral.solvers import BurerMonteiro, Regularized
-from tests.common import doubtful
+from tests.common import unreliable
 
 # the checks fit 6 to 200 rows, of which these tell
 QUIET = [f"daskspectral.errors.{name}" for name in ("FitWarning", "RankWarning", "WeightWarning")]
 QUIET += ["sklearn.exceptions.ConvergenceWarning", "sklearn.exceptions.DataConversionWarning"]
-pytestmark = [doubtful, *(pytest.mark.filterwarnings(f"ignore::{name}") for name in QUIET)]
+pytestmark = [unreliable, *(pytest.mark.filterwarnings(f"ignore::{name}") for name in QUIET)]
 pytestmark += [pytest.mark.filterwarnings("ignore:X .* feature names:UserWarning")]
 
 WIDE = Landmarks(Gaussian(2.0))

@@ -9,9 +9,9 @@ import daskspectral as dsp
 from daskspectral.basis import Landmarks
 from daskspectral.estimators.summary import Summary, summary_of
 from daskspectral.kernels import Gaussian
-from tests.common import doubtful
+from tests.common import unreliable
 
-pytestmark = doubtful
+pytestmark = unreliable
 
 RNG = np.random.default_rng(0)
 
@@ -35,7 +35,7 @@ def test_a_value_that_is_doubted_is_named_in_every_rendering() -> None:
         "may be unreliable."
     )
     assert all(verdict in rendering for rendering in renderings(model))
-    assert summary_of(model).json()["doubts"][0].startswith("Of 5 eigenvalues")
+    assert summary_of(model).json()["warnings"][0].startswith("Of 5 eigenvalues")
     assert "\n" not in repr(model)
 
 

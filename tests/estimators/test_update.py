@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 import daskspectral as dsp
 from daskspectral.data.readers import ZarrReader
-from tests.common import assert_close, doubtful
+from tests.common import assert_close, unreliable
 
 X = np.random.default_rng(0).standard_normal((6000, 2))
 Y, SLOPES = np.sin(X[:, 0]), np.cos(X)
@@ -76,7 +76,7 @@ def test_other_data_are_refused_by_their_first_rows(field: str) -> None:
         model.update(X, Y, SLOPES)
 
 
-@doubtful
+@unreliable
 def test_weights_of_later_rows_alone_are_refused() -> None:
     with pytest.raises(ValueError, match="sample_weight"):
         spectral().fit(X[:300]).update(X, sample_weight=np.ones(6000))
@@ -91,7 +91,7 @@ def test_the_first_trajectory_of_an_update_is_compared(tmp_path: Path) -> None:
         model.update([*paths, X[300:]])
 
 
-@doubtful
+@unreliable
 def test_rows_are_appended_within_a_block_of_labeled_data(tmp_path: Path) -> None:
     path, models = str(tmp_path / "x.nc"), [spectral() for _ in range(2)]
     for model, n in zip(models, (450, 600), strict=True):
@@ -102,7 +102,7 @@ def test_rows_are_appended_within_a_block_of_labeled_data(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-@doubtful
+@unreliable
 def test_rows_behind_unchanged_files_are_not_read_again(
     tmp_path: Path, small_tasks: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

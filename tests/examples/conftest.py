@@ -14,7 +14,7 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 
 @pytest.fixture(autouse=True, scope="package")
 def folders() -> Iterator[None]:
-    """Scripts find what is beside them."""
+    """Scripts import modules of their folder."""
     with pytest.MonkeyPatch.context() as patch:
         for folder in ("benchmarks", "paper"):
             patch.syspath_prepend(EXAMPLES / folder)

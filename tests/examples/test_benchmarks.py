@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from tests.common import doubtful
+from tests.common import unreliable
 
 QUICK = {  # options of those that need little time
     **dict.fromkeys(["chunk_kernel", "first_fit", "from_zarr", "kills", "memory", "mode_rates", "slow_dynamics"], ""),
@@ -30,7 +30,7 @@ MESHES = {
 }
 
 
-@doubtful
+@unreliable
 @pytest.mark.slow
 @pytest.mark.parametrize("name", QUICK)
 def test_quick(name, tmp_path):
@@ -45,7 +45,7 @@ def test_quick(name, tmp_path):
         assert all(float(row["answer"]) > 0.9 for row in rows)  # five nearest neighbors on digits
 
 
-@doubtful
+@unreliable
 @pytest.mark.slow
 def test_clusters_by_several_tools(tmp_path):
     out = tmp_path / "out.json"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from eofs.xarray import Eof
 
-from tests.common import doubtful
+from tests.common import unreliable
 
 FUNCTIONS = ["figure1_half_moons", "figure2_spherical_harmonics", "figure6_hermite"]
 SIZES = {
@@ -70,7 +70,7 @@ def test_an_example_keeps_its_bounds(name, tmp_path, monkeypatch):
     assert name == "dipole" or any(path.suffix in (".png", ".html") for path in out.iterdir())
 
 
-@doubtful
+@unreliable
 @pytest.mark.slow
 def test_invariant_features_separate_digits_with_fewer_errors(digits, tmp_path):
     example = import_module("mnist_features")
@@ -91,7 +91,7 @@ def test_a_short_training_finds_the_first_harmonics(tmp_path, monkeypatch):
     assert errors == sorted(errors)
 
 
-@doubtful
+@unreliable
 def test_the_field_of_the_pacific_by_another_package():
     example = import_module("climate_field")
     field = example.open_field()

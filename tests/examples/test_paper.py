@@ -14,7 +14,7 @@ from daskspectral.basis import HarmonicBasis, InvariantBasis
 from daskspectral.groups import Permutations
 from daskspectral.kernels import Exponential, Gaussian, Polynomial
 from daskspectral.manifolds import Sphere
-from tests.common import doubtful
+from tests.common import unreliable
 
 # of the wine data at bandwidths 1.5, 3 and 10, by an independent implementation of the projected power method
 OBJECTIVES = {1.5: 71.214946148416, 3: 4.302145011646, 10: 0.021926511152}
@@ -72,7 +72,7 @@ def test_the_sobolev_ridge_is_the_dense_solution(group):
     np.testing.assert_array_equal(model.predict(z), model.predict(z, model.alpha))
 
 
-@doubtful
+@unreliable
 @pytest.mark.slow
 def test_the_study_of_spherical_harmonics(tmp_path):
     study, table = import_module("spherical_harmonics"), tmp_path / "table.zarr"
@@ -86,7 +86,7 @@ def test_the_study_of_spherical_harmonics(tmp_path):
         assert (results.ambient.sel(n=1000, d=3, p=30, kernel=0) > 0.4).all()
 
 
-@doubtful
+@unreliable
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")  # of a projection on few rows
 def test_the_study_of_invariances_at_few_rows(tmp_path, monkeypatch):
@@ -116,7 +116,7 @@ def test_figures_of_the_semidefinite_embedding(tmp_path):
         assert (table.diffusion_nmi.sel(bandwidth=0.1, starts=20, projected=0) <= 0.1).all()
 
 
-@doubtful
+@unreliable
 @pytest.mark.slow
 def test_classes_of_pulsars_and_of_digits(digits, tmp_path):
     """A stand-in for HTRU2: a tenth of 600 points are of a class that sticks out."""

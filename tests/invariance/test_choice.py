@@ -15,7 +15,7 @@ import daskspectral as dsp
 from daskspectral.errors import PointError, ReliabilityWarning
 from daskspectral.groups import Generated, Permutations, SignFlips
 from daskspectral.manifolds import Interval, Isometry, Product, Sphere
-from tests.common import doubtful
+from tests.common import unreliable
 from tests.manifolds.test_manifolds import radial
 
 Array = NDArray[Any]
@@ -82,7 +82,7 @@ def target(x: Array) -> Array:
 # -- density -----------------------------------------------------------------------------------------------------------
 
 
-@doubtful
+@unreliable
 def test_projection_reports_its_error() -> None:
     x = cap(8000, 90, np.random.default_rng(0))
     model = dsp.InvariantRegressor(S2, n_eigenfunctions=9, solver="projection")
@@ -164,7 +164,7 @@ def test_it_is_the_fit_on_these_intervals(on_ranges: dsp.InvariantRegressor) -> 
     assert_allclose(named.predict(TABLE), on_ranges.predict(TABLE), rtol=0, atol=1e-12)
 
 
-@doubtful
+@unreliable
 def test_points_beyond_have_the_values_at_the_ends_and_are_counted(on_ranges: dsp.InvariantRegressor) -> None:
     x = TABLE[:60].copy()
     x[2] = TABLE[TABLE[:, 0].argmax()] + [0.005, 0, 0]  # the largest of other rows is a little beyond as a rule
@@ -263,7 +263,7 @@ def test_smoothness_makes_a_ridge_penalty_the_sobolev_norm() -> None:
 # -- levels and penalties ----------------------------------------------------------------------------------------------
 
 
-@doubtful
+@unreliable
 @pytest.mark.parametrize("weight", [None, 0.3], ids=["values", "gradients too"])
 def test_levels_and_penalties_are_judged_by_fits_to_the_other_folds(weight: float | None) -> None:
     generator, label = rng(4), np.arange(120) % 4
@@ -288,7 +288,7 @@ def test_levels_and_penalties_are_judged_by_fits_to_the_other_folds(weight: floa
     assert (found.n_eigenfunctions_, found.alpha_) == (best[0], best[1])
 
 
-@doubtful
+@unreliable
 def test_levels_that_are_tried() -> None:
     """No more functions than rows count as; and gradients alone see no constant."""
     x = S2.sample(120, rng())

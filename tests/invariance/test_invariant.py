@@ -14,7 +14,7 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral import groups as gr
 from daskspectral.manifolds import FlatTorus, Implicit, Manifold, PeriodicBox, Product, Sphere
-from tests.common import assert_close, doubtful
+from tests.common import assert_close, unreliable
 
 Array = NDArray[Any]
 SOLVERS = ("least_squares", "projection")
@@ -51,7 +51,7 @@ def zonal(d: int, level: int, t: Array) -> Array:
     return np.asarray((2 * level + d - 2) / (d - 2) * scipy.special.eval_gegenbauer(level, (d - 2) / 2, t))
 
 
-@doubtful
+@unreliable
 @pytest.mark.parametrize(("group", "levels"), [(gr.Permutations(3), 5), (gr.Cyclic(4), 3)], ids=str)
 def test_projection_equals_sums_over_points_and_group(group: gr.Group, levels: int) -> None:
     """f(x) = m + 1 / (n |G|) sum_k sum_g (y_k - m) sum_l Z_l(x_k . g x) for the mean m of y."""
@@ -86,7 +86,7 @@ def rough(manifold: Manifold, x: Array) -> Array:
     return np.asarray(1 + np.sin(3 * x @ np.arange(1, manifold.ambient + 1)) + np.cos(x[:, 0]))
 
 
-@doubtful
+@unreliable
 @pytest.mark.parametrize(("name", "solver"), [(name, SOLVERS[i % 2]) for i, name in enumerate(CASES)])
 def test_coefficients_are_those_of_each_levels_harmonics(name: str, solver: str) -> None:
     """Both estimators' predictions are sums of coef_ over levels, whose parts D(g) leaves as they are."""
@@ -178,7 +178,7 @@ def equivariant(**changes: Any) -> dsp.InvariantRegressor:
     return make(**{"group": CUBE, "n_eigenfunctions": 64, "output": "vector"} | changes)
 
 
-@doubtful
+@unreliable
 @pytest.mark.parametrize(
     ("group", "output", "y", "size", "alpha"),
     [
@@ -229,7 +229,7 @@ REPRESENTED: dict[str, tuple[Manifold, gr.Group, Any]] = {
 }
 
 
-@doubtful
+@unreliable
 @pytest.mark.parametrize("name", REPRESENTED)
 def test_exactly_equivariant(name: str) -> None:
     """|f(g x) - rho(g) f(x)| is rounding for words of generators, whose matrices are multiplied along."""
@@ -265,7 +265,7 @@ def test_saved_updated_cloned(tmp_path: Path) -> None:
         equivariant(output=[np.linalg.det(g.matrix) * g.matrix for g in CUBE.generators]).fit_moments(whole.moments_)
 
 
-@doubtful
+@unreliable
 def test_matrices_that_do_not_multiply_as_the_group_leave_almost_no_functions() -> None:
     wrong = equivariant(output=[g.matrix for g in CUBE.generators[::-1]], n_eigenfunctions=49)
     with pytest.raises(ValueError, match="n_eigenfunctions"):
@@ -296,7 +296,7 @@ def tangential(x: Array, t: Array) -> Array:
     return np.asarray(t - np.sum(x * t, axis=1, keepdims=True) * x)
 
 
-@doubtful
+@unreliable
 @pytest.mark.parametrize("name", SLOPED)
 def test_gradients_are_derivatives(name: str) -> None:
     """Central differences along tangents, projected back to the manifold, give predict_gradient."""
@@ -337,7 +337,7 @@ def test_gradients_and_values_determine_a_polynomial_exactly() -> None:
     np.testing.assert_allclose(forces.coef_[0], 0, atol=1e-12)
 
 
-@doubtful
+@unreliable
 def test_least_squares_with_gradients_equals_dense_ridge() -> None:
     """(Phi + w L + alpha K) a = sum phi y + w sum <grad phi, t>, written out over rows and tangents."""
     rng = np.random.default_rng(3)

@@ -13,7 +13,7 @@ import daskspectral as dsp
 from daskspectral.basis import FourierBasis
 from daskspectral.devices import Device
 from daskspectral.kernels import Matern
-from tests.common import assert_close, doubtful
+from tests.common import assert_close, unreliable
 from tests.modes.common import direct
 from tests.stand_in import There
 
@@ -49,7 +49,7 @@ def cufinufft(stand_in: Device, monkeypatch: pytest.MonkeyPatch) -> list[dict[st
 
 
 @pytest.mark.one_in(3)
-@doubtful
+@unreliable
 @pytest.mark.parametrize(("d", "weighted", "method"), [(1, True, "nufft"), (3, False, "nufft"), (2, True, "matmul")])
 def test_modes_are_those_of_the_host(d: int, weighted: bool, method: str, cufinufft: list[dict[str, Any]]) -> None:
     x = np.random.default_rng(0).uniform(0, 1, (400, d))

@@ -13,7 +13,7 @@ from daskspectral.errors import WeightWarning
 from daskspectral.kernels import Gaussian
 from daskspectral.moments import Moments, counting
 from daskspectral.operators import Laplacian, Transfer
-from tests.common import autoregression, doubtful
+from tests.common import autoregression, unreliable
 from tests.moments.common import moments_of
 
 N = 400
@@ -50,7 +50,7 @@ def test_what_weights_count_as(case: str) -> None:
         counting.advise_weights(moments)
 
 
-@doubtful
+@unreliable
 def test_the_unit_of_weights_does_not_decide_what_is_chosen() -> None:
     model = dsp.SpectralDecomposition(basis=Landmarks(Gaussian("auto"), 20), n_components=3, random_state=0)
     one, other = (clone(model).fit(X, sample_weight=unit * UNEVEN.clip(0.5, 2)) for unit in (10.0, 1e3))

@@ -15,11 +15,11 @@ from daskspectral.moments.lattice import ModeSystem
 from daskspectral.moments.solution import System, extrapolated
 from daskspectral.operators import Generator, Laplacian, PartialDerivative, Schroedinger
 from daskspectral.solvers import Regularized, Truncated
-from tests.common import doubtful
+from tests.common import unreliable
 from tests.modes.common import waves
 from tests.moments.common import moments_of
 
-pytestmark = doubtful
+pytestmark = unreliable
 
 RNG = np.random.default_rng(0)
 N = 800

@@ -18,7 +18,7 @@ from daskspectral.moments.patterns import MEASURED
 from daskspectral.moments.sample import Sample, reach_of
 from daskspectral.moments.summing import SumTask
 from daskspectral.operators import Laplacian
-from tests.common import doubtful, named, reloaded
+from tests.common import named, reloaded, unreliable
 
 RNG = np.random.default_rng(0)
 N = 5000
@@ -130,7 +130,7 @@ def test_the_sample_of_a_fit_does_not_depend_on_chunks_or_scheduler() -> None:
             assert_same(fitted(da.from_array(X, chunks=(chunks, 2))).moments_.sample, wanted)
 
 
-@doubtful
+@unreliable
 def test_samples_of_updates_and_of_saved_models() -> None:
     model = fitted(X[:4000])
     loaded = reloaded(model)

@@ -17,7 +17,7 @@ from daskspectral.moments.solution import System, score_span
 from daskspectral.operators import Covariance, Cross, Generator, Laplacian, Operator, SymmetricForm, TangentPropagation
 from daskspectral.solve import NonNormal
 from daskspectral.solvers import Regularized
-from tests.common import doubtful
+from tests.common import unreliable
 from tests.moments.common import moments_of, problem_of
 
 RNG = np.random.default_rng(4)
@@ -127,7 +127,7 @@ def test_functions_that_rest_on_few_rows_are_left_out() -> None:
         problem_of(moments_of(LandmarkBasis(Gaussian(1.0), Y), ROWS, FOLD), 2, min_support=1000)
 
 
-@doubtful
+@unreliable
 def test_half_of_the_landmarks_measure_their_influence() -> None:
     """From 16 on: the change of values on rows held out."""
     whole, half, few = (

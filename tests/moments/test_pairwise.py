@@ -14,9 +14,9 @@ import daskspectral as dsp
 from daskspectral.kernels import Linear
 from daskspectral.moments.pairwise import PAIR_SUMS, PRESENT, Pairs, zero_filled
 from daskspectral.operators import Covariance, Cross, Laplacian
-from tests.common import doubtful
+from tests.common import unreliable
 
-pytestmark = [doubtful, pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")]
+pytestmark = [unreliable, pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")]
 Array = np.ndarray[Any, Any]
 
 

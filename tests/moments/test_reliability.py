@@ -19,7 +19,7 @@ from daskspectral.moments.intervals import Errors
 from daskspectral.moments.reliability import Reliability
 from daskspectral.operators import Covariance, Cross
 from daskspectral.solve import Solution
-from tests.common import autoregression, doubtful
+from tests.common import autoregression, unreliable
 from tests.moments.common import moments_of, problem_of
 
 RNG = np.random.default_rng(0)
@@ -47,7 +47,7 @@ def told(match: str) -> Any:
 
 
 def solved(values: Any = (0.0, 1.0, 2.0, 4.0), **changes: Any) -> Reliability:
-    """A solution whose parts are given: values known to a tenth, none of whose doubts are large."""
+    """A solution whose parts are given: values known to a tenth, without warnings."""
     moments = changes.pop("moments", None) or moments_of(MonomialBasis(2, 2), {"x": X}, FOLD)
     size = np.abs(values)
     half = changes.pop("half", 0.05 * size)
@@ -73,7 +73,7 @@ def test_doubts_of_values_and_of_landmarks() -> None:
     assert solved(approximation=[0, 0, 0, 0.8], reliable=[1, 1, 1, 0]).few_landmarks() == ""
 
 
-@doubtful
+@unreliable
 @pytest.mark.parametrize("varying", [12, 24])
 def test_linear_functions_are_complete_if_they_explain_all_columns(varying: int) -> None:
     x = RNG.standard_normal((300, varying)) @ RNG.standard_normal((varying, 30)) + 5
@@ -85,21 +85,21 @@ def test_columns_of_different_units_are_the_cause_of_a_warning() -> None:
     """Named by their numbers in X, with the remedy, and not the rows; never where scaling is refused, or was done."""
     x = np.random.default_rng(1).standard_normal((150, 4)) * [0, 1, 30, 1e5] + [7e4, 1e3, 1e3, 1e3]
 
-    def doubts(rows: Any, basis: Any, operator: Any = None) -> str:
+    def warnings_of(rows: Any, basis: Any, operator: Any = None) -> str:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             dsp.SpectralDecomposition(operator, basis, n_components=5, random_state=0).fit(rows)
         return "; ".join(str(w.message) for w in caught)
 
     auto = Landmarks("gaussian:auto", 40)
-    assert "column 1 to" in doubts(dsp.Rows(x, columns=[3, 1]), auto)
+    assert "column 1 to" in warnings_of(dsp.Rows(x, columns=[3, 1]), auto)
     for rows, basis, operator in (
         (dsp.Rows(x[:, 1:], standardize=True), auto, None),
         (x[:, [0, 1, 2]], auto, None),  # a constant is no column of small spread
         (x, replace(auto, periods={3: 1e6}), None),
         ((x, np.roll(x, 7, axis=0)), Landmarks("linear"), Cross()),
     ):
-        text = doubts(rows, basis, operator)
+        text = warnings_of(rows, basis, operator)
         assert text
         assert "standardize=True" not in text
 

@@ -15,9 +15,9 @@ from daskspectral.moments.folds import mixed
 from daskspectral.moments.lags import both_ends, starts_of
 from daskspectral.operators import Transfer
 from daskspectral.passes import sums
-from tests.common import doubtful, koopman
+from tests.common import koopman, unreliable
 
-pytestmark = doubtful
+pytestmark = unreliable
 
 Array = NDArray[Any]
 JUMPS = np.array([[0.95, 0.04, 0.01], [0.02, 0.95, 0.03], [0.005, 0.015, 0.98]])

@@ -20,7 +20,7 @@ from daskspectral.moments.solution import extrapolated
 from daskspectral.operators import Covariance
 from daskspectral.operators.regression import Regression
 from daskspectral.passes.support import Coverage, leading
-from tests.common import doubtful
+from tests.common import unreliable
 from tests.moments.common import moments_of
 
 # functions of a group
@@ -57,7 +57,7 @@ def fit(points: Any, y: Any, method: Any, most: int | None = None) -> Any:
     return fit_invariant(invariant(points, y=y), method, exponent=1.0, most=most, gradient_weight=0.0)
 
 
-@doubtful
+@unreliable
 def test_rows_that_are_not_uniform() -> None:
     uniformity = Uniformity.of(invariant(POINTS, y=SUMS + 1), 150.0)
     means = U[1:].mean(axis=1)

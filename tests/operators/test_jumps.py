@@ -10,9 +10,9 @@ import daskspectral as dsp
 from daskspectral.basis import CentroidBasis, NearestCentroids
 from daskspectral.basis.centroids import local_dimension, spread_rows
 from daskspectral.operators import NeighborJumps
-from tests.common import doubtful
+from tests.common import unreliable
 
-pytestmark = [doubtful, pytest.mark.filterwarnings("ignore::daskspectral.RankWarning")]
+pytestmark = [unreliable, pytest.mark.filterwarnings("ignore::daskspectral.RankWarning")]
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(700, 3)) + np.repeat([[0.0, 0, 0], [4, 0, 0]], [300, 400], axis=0)
 SMALL: dict[str, Any] = {"n_components": 5, "random_state": 0}

@@ -1,4 +1,4 @@
-"""What the Laplacian measures beside its form: the sampling density, and distances from the manifold that was named."""
+"""Sums of the Laplacian besides its form: the sampling density, and distances from the given manifold."""
 
 import warnings
 from dataclasses import replace
@@ -17,10 +17,10 @@ from daskspectral.operators import Laplacian
 from daskspectral.operators.density import Density, estimate_density
 from daskspectral.operators.laplacian import OFF
 from daskspectral.registry import decode, encode
-from tests.common import assert_close, doubtful
+from tests.common import assert_close, unreliable
 from tests.manifolds.test_manifolds import radial
 
-pytestmark = doubtful
+pytestmark = unreliable
 
 RATE = np.log(20)  # densities that rise twentyfold over a unit
 

@@ -1,4 +1,4 @@
-"""What regression measures beside its forms, row by row: leveled values, tangential slopes, their weighted squares."""
+"""Sums of regression besides its forms, by row: leveled values, tangential slopes, their weighted squares."""
 
 import numpy as np
 

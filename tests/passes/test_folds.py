@@ -31,7 +31,7 @@ from daskspectral.moments.measure import UNFOLDED
 from daskspectral.passes.folds import FoldRequest
 from daskspectral.spectral import choice as sides
 from daskspectral.workspace import Workspace
-from tests.common import Scheduling, assert_same_arrays, doubtful
+from tests.common import Scheduling, assert_same_arrays, unreliable
 from tests.moments.common import folds_of
 
 RNG, N = np.random.default_rng(11), 4000
@@ -71,7 +71,7 @@ def tasks(count: int) -> Iterator[None]:
 
 
 @pytest.mark.slow
-@doubtful
+@unreliable
 @settings(max_examples=10)
 @given(
     st.lists(st.integers(0, N), max_size=6),
@@ -105,7 +105,7 @@ def test_copies_of_a_row_are_as_good_as_its_weight_and_warned_of(times: int, sta
             warnings.simplefilter("always")
             model = make(basis, random_state=0, **options).fit(x)
         assert all(issubclass(w.category, ReliabilityWarning) for w in caught)
-        return [doubt for doubt in model.warnings_ if "rows are copies" in doubt]
+        return [text for text in model.warnings_ if "rows are copies" in text]
 
     copies = np.random.default_rng(0).permutation(np.repeat(x, times, axis=0))
     with warnings.catch_warnings(action="ignore"):
@@ -180,7 +180,7 @@ def test_members_are_held_out_whole_or_at_the_same_times(members: int, times: in
         assert len(np.unique(folds.ravel()[start:stop])) <= rule.most(start, stop)
 
 
-@doubtful
+@unreliable
 def test_trajectories_have_blocks_of_pairs() -> None:
     parts, lag = [X[:1500], X[1500:2700], X[2700:]], 4
     folds = folds_of(make(operator=dsp.operators.Transfer(lag), folds=6).fit(parts))
@@ -224,7 +224,7 @@ def test_labels_of_all_rows_are_wanted_again() -> None:
 
 
 @pytest.mark.one_in(6)
-@doubtful
+@unreliable
 @pytest.mark.parametrize(
     ("dtype", "changes"), [("float64", {"columns": [2, 0]}), ("float32", {"columns": [1], "standardize": True})]
 )
@@ -250,7 +250,7 @@ def test_landmarks_of_a_fit_reproduce_it_to_the_bit(
 
 
 @pytest.mark.slow
-@doubtful
+@unreliable
 def test_equal_rows_coincide_and_nine_tenths_of_the_rows_remain() -> None:
     few = X[:1000]
     x = np.vstack([few, X[:10], X[:10]])
@@ -268,14 +268,14 @@ def test_equal_rows_coincide_and_nine_tenths_of_the_rows_remain() -> None:
 def test_independent_rows_that_are_sorted_are_warned_of() -> None:
     x = X[np.argsort(X[:, 0])]
     model = make(folds="random").fit(x)
-    assert not any("order" in doubt for doubt in model.warnings_)
+    assert not any("order" in text for text in model.warnings_)
     more = np.concatenate([x, RNG.standard_normal((500, 2))])
     found = folds_of(model.update(more))
     assert found.rule == "random"
     np.testing.assert_array_equal(found.count, np.bincount(hashed(np.arange(len(more)), 10)))
 
 
-@doubtful
+@unreliable
 def test_a_pass_leaves_no_buffers_behind() -> None:
     """Whenever Python looks for cycles."""
     gc.collect()

@@ -10,7 +10,7 @@ from daskspectral.basis import FourierBasis
 from daskspectral.basis.lattice import spectral_weights
 from daskspectral.choosing.spectral_density import INTERCEPT
 from daskspectral.kernels import Gaussian, Kernel
-from tests.common import doubtful
+from tests.common import unreliable
 
 RNG = np.random.default_rng(7)
 N = 1000
@@ -93,7 +93,7 @@ def test_functions_do_not_wrap_around_the_box(fitted: dsp.HermiteRegressor) -> N
 
 
 @pytest.mark.slow
-@doubtful
+@unreliable
 def test_other_solutions_of_the_same_moments(fitted: dsp.HermiteRegressor) -> None:
     found, wanted = (make(Gaussian(0.5), alpha="gcv") for _ in range(2))
     np.testing.assert_array_equal(found.fit_moments(fitted.moments_).coef_, wanted.fit(X, Y).coef_)

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from daskspectral import report
-from tests.common import doubtful
+from tests.common import unreliable
 from tests.report.common import model
 
-pytestmark = [doubtful, pytest.mark.slow]
+pytestmark = [unreliable, pytest.mark.slow]
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 PHONE, DESK = 390, 1280  # widths, in pixels
 UNSEEN = """() => [...document.querySelectorAll('figure img')]

@@ -15,9 +15,9 @@ from daskspectral import plot
 from daskspectral.basis import CallableBasis, Landmarks
 from daskspectral.kernels import Gaussian
 from daskspectral.plot.functions import maps_of
-from tests.common import autoregression, doubtful
+from tests.common import autoregression, unreliable
 
-pytestmark = doubtful
+pytestmark = unreliable
 
 
 def fitted(x: Any, operator: Any = None, count: int = 40, scale: float = 1.0, **options: Any) -> Any:

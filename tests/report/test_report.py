@@ -17,10 +17,10 @@ from sklearn.preprocessing import StandardScaler
 import daskspectral as dsp
 from daskspectral import report
 from daskspectral.kernels import Gaussian
-from tests.common import doubtful
+from tests.common import unreliable
 from tests.report.common import MODELS, Page, model, rng, spectral
 
-pytestmark = doubtful
+pytestmark = unreliable
 
 SPECTRAL = ["Spectrum", "Eigenfunctions", "Choice", "Provenance"]
 SECTIONS: dict[str, list[str]] = {
@@ -74,11 +74,11 @@ def test_others_show_scikit_learns_diagram() -> None:
 def test_the_page_has_the_numbers_of_the_model() -> None:
     estimator, X = map(copy, model("moons"))
     estimator.reliable_ = np.array([True, True, False, True, False, True])
-    estimator.warnings_ = ["ReliabilityWarning: 3 of 4 values are doubtful"]
+    estimator.warnings_ = ["ReliabilityWarning: 3 of 4 values are unreliable"]
     words = Page(report.render(estimator, X, about="moons.zarr", settings="command: fit\nseed: 7")).words
     values = [f"{value:.6g}" for value in (*estimator.eigenvalues_[1:], *estimator.validation_values_[1:])]
     values += [estimator.moments_.fingerprint, f"{estimator.search_results_.chosen.score:.5g}", "seed: 7"]
-    values += ["3 of 4 values are doubtful", "reliable3 of 5"]
+    values += ["3 of 4 values are unreliable", "reliable3 of 5"]
     assert [text for text in values if text not in words] == []
     assert len(re.findall(r"λ[₀-₉] = [\d.]+ \(not reliable\)", words)) == 2
 

@@ -1,4 +1,4 @@
-"""Energies of functions beside those of a neighbor graph, against loops and dense eigenvalues."""
+"""Energies of functions and of a neighbor graph, against loops and dense eigenvalues."""
 
 from __future__ import annotations
 

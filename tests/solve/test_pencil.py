@@ -29,7 +29,7 @@ class Dense:
 
     @property
     def asymmetric(self) -> Dense:
-        """The same but for what is not symmetric, beside the null functions."""
+        """The same with an asymmetric part, which is 0 at the null functions."""
         other, change = copy(self), skew(self.gram)
         change[: self.nulls] = change[:, : self.nulls] = 0
         other.gram, other.energy, other.norm = self.gram + change, self.energy - change, self.norm + change

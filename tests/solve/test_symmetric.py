@@ -9,7 +9,7 @@ import scipy.linalg
 import daskspectral as dsp
 from daskspectral.basis import FourierBasis, Landmarks
 from daskspectral.solve import GalerkinSystem, NormConstrained, SymmetricPencil, norm_root, whiten
-from tests.common import doubtful
+from tests.common import unreliable
 from tests.solve.common import gaussian, positive, skew, spd, symmetric
 
 
@@ -32,7 +32,7 @@ def test_nonsingular_problems_are_scipys(count: int, descending: bool, ridge: fl
 X = np.random.default_rng(0).random((600, 2))
 
 
-@doubtful
+@unreliable
 @pytest.mark.parametrize("basis", [Landmarks(dsp.kernels.Gaussian(0.4), 30), FourierBasis(5)])
 def test_a_deep_potential_moves_every_value(basis: Any) -> None:
     deep = dsp.operators.Schroedinger("V")

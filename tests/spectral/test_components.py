@@ -24,9 +24,9 @@ from daskspectral.kernels import Gaussian
 from daskspectral.operators import BilinearForm, Covariance
 from daskspectral.solve.red_noise import lag_one, threshold
 from daskspectral.solve.rotation import varimax
-from tests.common import assert_close, doubtful, reloaded
+from tests.common import assert_close, reloaded, unreliable
 
-pytestmark = doubtful
+pytestmark = unreliable
 
 RNG = np.random.default_rng(0)
 N = 400

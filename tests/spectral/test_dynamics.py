@@ -20,7 +20,7 @@ from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.lags import LagMatrices
 from daskspectral.operators import Transfer
 from tests.common import autoregression as ar
-from tests.common import doubtful, koopman, reloaded
+from tests.common import koopman, reloaded, unreliable
 
 Array = NDArray[Any]
 CUT = dsp.solvers.Truncated()
@@ -85,7 +85,7 @@ def test_forms_of_all_lags_are_sums_over_the_same_starts(lengths: tuple[int, ...
         np.testing.assert_allclose(moments.arrays[name], wanted, rtol=1e-10)
 
 
-@doubtful
+@unreliable
 def test_a_reversible_operator_is_solved_from_symmetrized_sums() -> None:
     model, counts = chain(Transfer(1, reversible=True)), jumps_of(1, np.arange(len(CHAIN) - 2))
     counts = counts + counts.T
@@ -97,7 +97,7 @@ def test_a_reversible_operator_is_solved_from_symmetrized_sums() -> None:
     assert (model.eigenvalues_ <= model.eigenvalue_errors_[:, 1]).all()
 
 
-@doubtful
+@unreliable
 @pytest.mark.parametrize("operator", [Transfer(4), Transfer((4, 8), "eigen"), Transfer(4, reversible=True)])
 def test_trajectories_shorter_than_the_lag_are_skipped_and_counted(operator: Transfer) -> None:
     long, short = [ar(900, seed=i) for i in range(3)], [ar(n, seed=n) for n in (1, 3, 4)]
@@ -113,7 +113,7 @@ def test_trajectories_shorter_than_the_lag_are_skipped_and_counted(operator: Tra
     assert model.moments_.short_trajectories == 4
 
 
-@doubtful
+@unreliable
 def test_a_reversible_fit_needs_two_lags_for_residuals_alone() -> None:
     short, long = [ar(6, seed=i) for i in range(300)], [ar(300, seed=i) for i in range(10)]
     operator, basis = Transfer(3, reversible=True), MonomialBasis(1, 3)
@@ -239,7 +239,7 @@ def test_chapman_kolmogorov_compares_powers_with_longer_lags() -> None:
 # -- metastable sets ---------------------------------------------------------------------------------------------------
 
 
-@doubtful
+@unreliable
 def test_two_sets_of_a_chain_of_two_pairs_of_states() -> None:
     model = chain(Transfer((1, 5), reversible=True))
     sets = model.metastable_sets(2, CHAIN)
@@ -259,7 +259,7 @@ def test_two_sets_of_a_chain_of_two_pairs_of_states() -> None:
         model.fit(CHAIN[:10_000]).chapman_kolmogorov(sets)
 
 
-@doubtful
+@unreliable
 def test_results_are_described_saved_and_labeled(tmp_path: Any) -> None:
     model = chain(Transfer((1, 2, 5), reversible=True))
     sets = model.metastable_sets(2, CHAIN)
@@ -291,7 +291,7 @@ def test_parameters_that_exclude_each_other_are_named(parameters: dict[str, Any]
         dsp.Koopman(1, basis=MonomialBasis(1, 1), **parameters).fit(ar(200))
 
 
-@doubtful
+@unreliable
 @pytest.mark.parametrize("changed", [{"reversible": False}, {"method": "eigen"}, {"center": True}], ids=str)
 def test_a_dataset_is_of_the_fit_after_its_parameters_change(changed: dict[str, Any]) -> None:
     x = ar(600)
@@ -308,7 +308,7 @@ def test_a_dataset_is_of_the_fit_after_its_parameters_change(changed: dict[str, 
         other.fit_moments(first.moments_)
 
 
-@doubtful
+@unreliable
 @pytest.mark.parametrize("columns", [1, 3])
 @pytest.mark.parametrize(
     "method",
@@ -360,7 +360,7 @@ def test_a_part_of_the_state_is_not_trusted_alone(columns: list[int], operator: 
     np.testing.assert_allclose(frequencies, [0.445, 1.247, 1.802], atol=0.06)
 
 
-@doubtful
+@unreliable
 @pytest.mark.parametrize("chunk", [50, 200, 10_000])
 def test_the_pass_sums_twice_the_lag_for_consecutive_pairs(chunk: int) -> None:
     x = [ar(150, seed=1), ar(400, seed=2)]

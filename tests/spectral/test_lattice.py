@@ -17,7 +17,7 @@ from daskspectral.errors import ReliabilityWarning
 from daskspectral.kernels import Gaussian, Matern
 from daskspectral.manifolds import PeriodicBox, Sphere
 from daskspectral.solvers import Regularized, Truncated
-from tests.common import assert_close, doubtful
+from tests.common import assert_close, unreliable
 
 RNG = np.random.default_rng(5)
 N = 20_000
@@ -65,7 +65,7 @@ SPECTRA: dict[str, tuple[Any, Any, FourierBasis, Any, dict[str, Any]]] = {
 LONG = ("L-shape", "sphere")
 
 
-@doubtful
+@unreliable
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] * (n in LONG)) for n in SPECTRA])
 def test_spectra_in_closed_form(name: str) -> None:
     operator, x, lattice, wanted, fields = SPECTRA[name]
@@ -82,7 +82,7 @@ NARROW = FourierBasis(5, kernel=Gaussian("auto"))
 
 
 @pytest.mark.one_in(3)
-@doubtful
+@unreliable
 @pytest.mark.parametrize(
     "changes", [{"basis": NARROW}, {"basis": SMALL, "solver": Truncated()}, {"basis": None}], ids=str
 )
@@ -97,7 +97,7 @@ def test_other_solutions_of_the_same_moments(changes: dict[str, Any], fitted: ds
 
 
 @pytest.mark.usefixtures("small_tasks")
-@doubtful
+@unreliable
 def test_rows_outside_a_fixed_box_are_absent() -> None:
     lattice = FourierBasis(4, box=[(-2.9, 2.9), (-5, 5)], kernel=SMALL.kernel)
     x = np.concatenate([np.full((180, 2), 4.9), X[:1800]])  # the first task has no row inside
@@ -108,7 +108,7 @@ def test_rows_outside_a_fixed_box_are_absent() -> None:
 
 
 @pytest.mark.slow
-@doubtful
+@unreliable
 def test_far_outliers_are_cut_with_a_warning() -> None:
     """A thousandth of the rows in a box 30 times as wide changes no value beyond its error."""
     normal = NORMAL[:8000]
@@ -121,7 +121,7 @@ def test_far_outliers_are_cut_with_a_warning() -> None:
 
 
 @pytest.mark.slow
-@doubtful
+@unreliable
 def test_without_finufft_modes_are_summed_by_products(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "finufft", None)
     model = make().fit(X)
@@ -142,7 +142,7 @@ def test_the_change_by_more_frequencies_is_that_of_more_frequencies() -> None:
     assert (model.discretization_errors_[1:] < 0.05 * model.eigenvalues_[1:]).all()
 
 
-@doubtful
+@unreliable
 def test_values_that_fewer_frequencies_do_not_have_are_not_trusted() -> None:
     x = 3 * np.random.default_rng(0).random((3000, 1))
     model = dsp.SpectralDecomposition(basis=FourierBasis(n_frequencies=4), n_components=8, random_state=0).fit(x)

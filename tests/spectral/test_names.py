@@ -10,9 +10,9 @@ import pytest
 import xarray as xr
 
 import daskspectral as dsp
-from tests.common import doubtful, reloaded
+from tests.common import reloaded, unreliable
 
-pytestmark = [doubtful, pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")]
+pytestmark = [unreliable, pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")]
 RNG = np.random.default_rng(0)
 V = RNG.standard_normal((120, 3)) @ RNG.standard_normal((3, 6)) + 0.1 * RNG.standard_normal((120, 6))
 TIMES = pd.date_range("2000", periods=120, freq="MS")

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 import daskspectral as dsp
 from daskspectral.spectral.shifts import _validation_values
-from tests.common import assert_close, doubtful, reloaded
+from tests.common import assert_close, reloaded, unreliable
 
-pytestmark = doubtful
+pytestmark = unreliable
 
 Array = NDArray[Any]
 RNG = np.random.default_rng(0)

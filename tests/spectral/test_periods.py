@@ -10,7 +10,7 @@ from daskspectral.basis import Landmarks, TrigonometricBasis
 from daskspectral.kernels import Exponential, Gaussian, Kernel, Periodic, Polynomial
 from daskspectral.manifolds import Manifold, PeriodicBox, Product, Sphere
 from daskspectral.operators import Cross, Laplacian, Transfer
-from tests.common import doubtful
+from tests.common import unreliable
 
 TURN = 2 * np.pi
 ANGLES = np.random.default_rng(0).uniform(0, TURN, (3000, 1))
@@ -107,7 +107,7 @@ def test_landmark_kernels_on_a_box_are_periodic(manifold: Manifold, kernel: Kern
     np.testing.assert_allclose(model.eigenvalues_, manifold.eigenvalues(count), **tolerance)
 
 
-@doubtful
+@unreliable
 def test_rows_outside_the_box_wrap() -> None:
     box = PeriodicBox([0, -1], [2 * np.pi, 3])
     x = uniform(box, 1000)

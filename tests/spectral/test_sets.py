@@ -117,13 +117,13 @@ def test_intervals_of_rates_are_those_of_numbers_of_jumps() -> None:
     np.testing.assert_array_equal(times[[0, 1], [0, 1]], 0)
 
 
-@pytest.mark.parametrize(("noise", "borne_out"), [(0.01, 2), (1.0, 1), (4.0, 1)])
-def test_unknown_transitions_make_sets_unreliable(noise: float, borne_out: int) -> None:
+@pytest.mark.parametrize(("noise", "supported"), [(0.01, 2), (1.0, 1), (4.0, 1)])
+def test_unknown_transitions_make_sets_unreliable(noise: float, supported: int) -> None:
     values, folds = np.repeat([[-1.0], [1.0]], 20, axis=0), np.resize([-1.0, 1.0], 10)
     propagators = (0.9 + noise * np.append(0, folds) / 3)[:, None, None]
     sets = metastable_sets(values, values, np.array([1]), propagators, np.array([10.0]), 1, 0.9)
     np.testing.assert_allclose(sets.transitions, [[0.95, 0.05], [0.05, 0.95]])
-    assert sets.borne_out == borne_out
+    assert sets.supported == supported
 
 
 def test_transitions_far_from_probabilities_make_sets_unreliable() -> None:
@@ -132,7 +132,7 @@ def test_transitions_far_from_probabilities_make_sets_unreliable() -> None:
     propagators = matrix + 0.5 * np.append(0, folds)[:, None, None] * [[0, 0], [1, 0]]
     sets = metastable_sets(values, values, np.array([1, 2]), propagators, np.array([10.0, 2.0]), 1, 0.9)
     assert sets.moved > 0.1
-    assert sets.borne_out == 2
+    assert sets.supported == 2
     assert sets.transitions.min() >= 0
 
 
@@ -153,7 +153,7 @@ def test_three_wells_are_three_sets(wells: Any, tmp_path: Path) -> None:
     sets.save(tmp_path / "sets.zarr")
     with xr.open_zarr(tmp_path / "sets.zarr") as saved:
         assert set(saved.dims) == {"set", "to_set", "bound", "term", "process", "function"}
-    assert sets.borne_out == sets.suggested == 3
+    assert sets.supported == sets.suggested == 3
     shown = repr(sets).splitlines()
     assert len(shown) <= 12
     assert [float(line.split()[1]) for line in shown[-3:]] == pytest.approx(sets.probabilities, rel=5e-3)
@@ -188,7 +188,7 @@ def test_more_sets_than_wells_are_warned_of(wells: Any) -> None:
     model, paths = wells
     with pytest.warns(dsp.ReliabilityWarning, match="3 sets"):
         sets = model.metastable_sets(4, paths)
-    assert sets.borne_out == 3
+    assert sets.supported == 3
 
 
 @pytest.mark.parametrize("given", [True, False])

@@ -18,10 +18,10 @@ from daskspectral.kernels import Exponential, Gaussian, Kernel, Polynomial
 from daskspectral.manifolds import Sphere
 from daskspectral.operators import Laplacian
 from daskspectral.solvers import Truncated
-from tests.common import assert_same_moments, doubtful, reference_arrays, written
+from tests.common import assert_same_moments, reference_arrays, unreliable, written
 from tests.estimators.common import CONTAINERS, Array, N, X, as_chunked, as_dask, as_numpy, as_path, as_xarray, make
 
-pytestmark = doubtful
+pytestmark = unreliable
 
 LIMITS = reference_arrays("limits")
 

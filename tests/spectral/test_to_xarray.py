@@ -12,9 +12,9 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
 from daskspectral.operators import Cross
-from tests.common import assert_close, doubtful, reloaded
+from tests.common import assert_close, reloaded, unreliable
 
-pytestmark = [doubtful, pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")]
+pytestmark = [unreliable, pytest.mark.filterwarnings("ignore::daskspectral.errors.FitWarning")]
 
 
 def field(missing: bool = True) -> xr.DataArray:

@@ -18,7 +18,7 @@ from daskspectral.basis import Landmarks, MonomialBasis
 from daskspectral.kernels import Gaussian
 from daskspectral.moments.intervals import WIDENED
 from daskspectral.operators import Cross, Transfer
-from tests.common import assert_close, doubtful, koopman
+from tests.common import assert_close, koopman, unreliable
 
 Array = NDArray[Any]
 STEP = 0.5
@@ -93,7 +93,7 @@ def test_eigenvalues_of_a_rotation_are_complex() -> None:
 # -- how the rows are read ---------------------------------------------------------------------------------------------
 
 
-@doubtful
+@unreliable
 def test_landmarks_are_rows_that_begin_a_pair() -> None:
     short = [np.full((6, 1), 100.0 * i) + np.arange(6.0)[:, None] for i in range(30)]
     model = koopman(Transfer(4), Landmarks(Gaussian(1.0), 60), n_components=2)
@@ -131,9 +131,9 @@ def series() -> Any:
 def test_a_forecast_of_linear_functions_is_a_regression_to_a_power(series: Any, operator: Transfer) -> None:
     early, late = series[:2000], series[2000:]
     est = koopman(operator, basis=LINEAR, n_components=3 - operator.center, folds=None).fit(early)
-    beside = [np.column_stack([np.ones(len(x)), x]) for x in (early[:-2], early[2:], late)]
-    moved = np.linalg.lstsq(beside[0], beside[1], rcond=None)[0]
-    expected = beside[2] @ np.linalg.matrix_power(moved, 3)[:, 1:]
+    with_ones = [np.column_stack([np.ones(len(x)), x]) for x in (early[:-2], early[2:], late)]
+    moved = np.linalg.lstsq(with_ones[0], with_ones[1], rcond=None)[0]
+    expected = with_ones[2] @ np.linalg.matrix_power(moved, 3)[:, 1:]
     near = 0.02 if operator.center else 1e-8  # means of starts and ends differ by a few rows
     np.testing.assert_allclose(est.forecast(late, 3), expected, atol=near)
     spread = ((late[6:] - late[6:].mean(axis=0)) ** 2).sum(axis=0)

@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as hnp
 
 from daskspectral import store
 from daskspectral.store import FORMAT, read_state, write_state
-from tests.common import doubtful, small_model
+from tests.common import small_model, unreliable
 
 STATE: dict[str, Any] = {
     "name": "Δ",
@@ -59,7 +59,7 @@ def test_round_trip_of_anything(tmp_path_factory: pytest.TempPathFactory, state:
     assert len(list(xr.open_datatree(path, engine="zarr").to_dict())) > 0  # sizes of dimensions agree
 
 
-@doubtful
+@unreliable
 def test_a_saved_model_is_a_plain_group_for_xarray(tmp_path: Path) -> None:
     x = np.random.default_rng(0).standard_normal((200, 2))
     model = small_model().fit(x)

@@ -133,7 +133,7 @@ MISTAKES: dict[str, tuple[Callable[..., None], tuple[Any, ...], Any, str, Any]] 
     "float32": of_feature(lambda f, atom, at: f.astype(float)),
     "along, against partial": of_feature(lambda f, atom, at: -f if atom.kind == "along" else f),
     "root": of_feature(heavier),
-    "kills": (testing.check_basis, (BASIS,), MonomialBasis, "kills", lambda f: lambda self, atom: atom.order > 0),
+    "is_zero": (testing.check_basis, (BASIS,), MonomialBasis, "is_zero", lambda f: lambda self, atom: atom.order > 0),
     "of its pickled copy": (testing.check_basis, (BASIS,), MonomialBasis, "values", of_a_copy),
     "symmetric": (testing.check_form, (mixture,), Form, "symmetric", always),
     "a sum over rows": (testing.check_form, (gram, BASIS), PairContraction, "result", larger),
