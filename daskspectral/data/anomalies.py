@@ -31,10 +31,10 @@ DETERMINED = 1e-10  # relative to the largest eigenvalue of normal equations in 
 class Baseline(Registered):
     """Least-squares fit of each column by means of groups of times and a polynomial in time.
 
-    `anomaly` is the component of the times that defines groups, and `labels` (G,) are its values; with None there is
-    one group. With t = (days since 1970 - center) / half, from -1 to 1 over the times of the fit, the baseline of a
-    group g is climatology_g + sum_a trend_a t^a, a = 1, ..., degree, of shapes (G, d) and (degree, d), fitted jointly.
-    Days are those of the `calendar`, by its CF name.
+    With t = (days since 1970 - center) / half, from -1 to 1 over the times of the fit, the baseline of group g is
+    climatology_g + sum_a trend_a t^a, a = 1, ..., degree, of shapes (G, d) and (degree, d). `labels` (G,) are the
+    values of the component `anomaly` of times that define groups; one group for None. Days are those of the
+    `calendar`, by its CF name.
     """
 
     anomaly: str | None
@@ -53,10 +53,7 @@ class Baseline(Registered):
 
     @classmethod
     def of(cls, rows: RowLabels, what: str, anomaly: str | None, degree: int) -> Self:
-        """Return the groups and the scale of the times of these rows, before values are read.
-
-        Raises ValueError if the rows have no times, or too few for the fit.
-        """
+        """Return the groups and the scale of times of rows; raise ValueError for no times, or too few."""
         times = _times(rows, what)
         labels, days = _labels(times, anomaly), _days(times)
         groups = tuple(np.unique(labels).tolist())
@@ -74,7 +71,7 @@ class Baseline(Registered):
         """Return the number of the group and t, ..., t^degree of each row, (n, 1 + degree).
 
         Day 366, if it is not in the fit, has the mean of day 365. Raises ValueError for other groups that are not in
-        the fit, and for times of another calendar.
+        the fit, and for another calendar.
         """
         times = _times(rows, what)
         calendar = _calendar(times)
@@ -96,10 +93,9 @@ class Baseline(Registered):
         return np.column_stack([np.searchsorted(self.labels, labels), t[:, None] ** np.arange(1, self.degree + 1)])
 
     def sums(self, x: Array, design: Array, gaps: bool, weights: Array | None = None) -> dict[str, Array]:
-        """Return the weighted sums of t^a and x t^a over the rows of each group.
+        """Return weighted sums of t^a, (G, 2 degree + 1, 1 or d), and of x t^a, (G, degree + 1, d), by group.
 
-        They have the shapes (G, 2 degree + 1, 1 or d), a = 0, ..., 2 degree, over valid entries if there are `gaps`,
-        and (G, degree + 1, d), a = 0, ..., degree.
+        The first are by column over valid entries if there are `gaps`.
         """
         k, group = self.degree, design[:, 0]
         powers = (design[:, 1:2] if k else np.zeros((len(x), 1))) ** np.arange(2 * k + 1)
@@ -139,11 +135,7 @@ def _less(x: Array, design: Array, climatology: Any, trend: Any) -> Array:
 
 
 def _times(rows: RowLabels, what: str) -> Array:
-    """Return the time of each row, (n,), from the coordinate of times of the rows.
-
-    If several contain times, it is the one that is a dimension. Raises ValueError if there is not exactly one, and for
-    NaT.
-    """
+    """Return the time (n,) of each row; raise ValueError unless one coordinate has times, without NaT."""
     found = {name: c for name, c in rows.coords.items() if are_times(np.ravel(c.values))}
     found = {name: c for name, c in found.items() if name in rows.dims} or found
     times = next(iter(found.values())) if len(found) == 1 else None
@@ -184,5 +176,4 @@ def _days(times: Array) -> Array:
 
 
 def _calendar(times: Array) -> str:
-    """Return the CF name of the calendar of times."""
     return GREGORIAN[0] if times.dtype.kind == "M" else str(times[0].calendar)

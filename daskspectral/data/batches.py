@@ -25,8 +25,7 @@ END: Any = object()
 def read_ahead(batches: Iterable[Batch]) -> Iterator[Iterator[Batch]]:
     """Yield the batches in order, each read by a thread while the previous one is processed.
 
-    An error while reading is raised at the position of its batch. The thread ends with the block, also after an error;
-    at most one batch is then read needlessly.
+    An error is raised at the position of its batch; the thread ends with the block.
 
     Examples
     --------
@@ -54,11 +53,10 @@ READ_BYTES = 1 << 22  # whole chunks are read together up to this size: stores d
 
 @dataclass(frozen=True)
 class Bad:
-    """Invalid row: global number, reason, and field.
+    """Invalid row: global number, reason, field, and the `share` of invalid rows among those read with it.
 
-    `error` is set for a point that a manifold rejects, which is an error for any `on_invalid`. `column` is the column
-    of the field before selection, in the row `delay` rows before the last one of a window. `share` is the share of
-    invalid rows among those read together with it.
+    `error` is set for a point that a manifold rejects, an error for any `on_invalid`. `column` is before selection, in
+    the row `delay` rows before the last one of a window.
     """
 
     row: int
@@ -74,11 +72,11 @@ class Bad:
 class Reading:
     """Options of all ranges of a run: preparation of points, selected rows, treatment of invalid rows.
 
-    `preparations` has an entry for each field of points, `x` and other views; with `raw`, only the columns of these are
-    checked, and points are not prepared. Rows whose prepared `x` passes the test `dropped` are dropped. `selected` are
-    sorted global numbers of the rows to read. Each batch has the numbers of its rows as the field NUMBER. `on_invalid`
-    is "raise", "skip", "keep" (rows are not checked), or "pairwise": invalid entries are NaN, and rows without a valid
-    entry are skipped. If chunks allow it, batches have `least` rows.
+    `preparations` has an entry for each field of points; if `raw`, points are not prepared, and only these columns
+    checked. Rows whose prepared `x` passes the test `dropped` are dropped. `selected` are sorted global numbers of the
+    rows to read. Each batch has the numbers of its rows as the field NUMBER. `on_invalid` is "raise", "skip", "keep"
+    (no checks), or "pairwise": invalid entries become NaN, rows without a valid one are skipped. Batches have `least`
+    rows if chunks allow it.
     """
 
     preparations: Mapping[str, Preparation]
@@ -93,7 +91,7 @@ class Reading:
 class Batches:
     """Iterable over the batches of rows start to stop, which counts `count`, `weight` and `skipped`.
 
-    With on_invalid="raise" it stops at the first invalid row and stores it in `bad`.
+    With on_invalid="raise" it stops at the first invalid row, `bad`.
     """
 
     readers: Mapping[str, Reader]
@@ -147,7 +145,6 @@ class Batches:
         return found
 
     def _clean(self, batch: dict[str, Array]) -> dict[str, Array]:
-        """Return the batch without its invalid rows."""
         columns = {name: p.columns for name, p in self.rows.preparations.items() if p.columns is not None}
         checked = {name: batch[name] for name in self.readers}
         checked |= {name: batch[name][:, list(chosen)] for name, chosen in columns.items()}
@@ -188,12 +185,12 @@ class Batches:
 
 
 def usable(values: Array) -> Array:
-    """Return which entries and their squares are finite."""
+    """Return which entries have finite squares."""
     return np.asarray(np.abs(values) < (LARGEST if values.dtype.itemsize > 4 else np.inf))
 
 
 def _all_usable(values: Array) -> bool:
-    """Return whether a sum of squares, which makes no copies, shows that all entries are usable."""
+    """Return whether a sum of squares, which needs no copy, shows that all entries are usable."""
     if values.dtype.kind != "f" or values.dtype.itemsize < 4 or not values.flags.c_contiguous:
         return False
     flat = values.reshape(-1)

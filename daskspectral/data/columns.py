@@ -45,7 +45,6 @@ class ColumnNames(Registered):
 
     @property
     def texts(self) -> list[str]:
-        """Names as text."""
         return [
             ", ".join(map(str, label)) if isinstance(label, tuple) else str(label) for label in map(_plain, self.labels)
         ]
@@ -65,11 +64,9 @@ class ColumnNames(Registered):
         return np.array(self.labels, dtype=object)
 
     def taken(self, places: Iterable[int]) -> ColumnNames:
-        """Return the names of the columns at these positions."""
         return ColumnNames(tuple(self.labels[place] for place in places), self.levels)
 
     def check_distinct(self, what: str) -> None:
-        """Raise ValueError if several columns have the same name."""
         several = [label for label, count in Counter(self.labels).items() if count > 1]
         if several:
             raise ValueError(f"several columns of {what} have the name {several[0]!r}: rename them")
@@ -79,8 +76,8 @@ class ColumnNames(Registered):
 class Wanted:
     """Columns that a call reads: those with the `names`, in their order; by default all.
 
-    The numbers `used` of these, by default all, must be present; others may be missing or not numeric. Names that the
-    user passes (`asked`) are an error for data without names, whose columns are otherwise matched by position.
+    The numbers `used` must be present; others may be missing or not numeric. Names from the user (`asked`) are an error
+    for data without names, whose columns are otherwise matched by position.
     """
 
     names: ColumnNames | None = None
@@ -95,14 +92,12 @@ class Wanted:
         return cls(ColumnNames(tuple(columns)), asked=True) if are_names(columns) else cls(used=_numbers(columns))
 
     def uses(self, number: int, width: int) -> bool:
-        """Return whether the column of this number, out of `width`, is used."""
         return self.used is None or number in self.used or number - width in self.used
 
     def places(self, names: ColumnNames | None, width: int, what: str) -> Sequence[int | None]:
         """Return the position of each column among `width` columns `names`; None for unused missing ones.
 
-        A range means all columns in their order. Raises ValueError, which names them, for missing columns, and for
-        names if the data have no names.
+        Raises ValueError for missing columns, and for names if the data have none.
         """
         if self.names is None or (names is None and not self.asked):
             return range(width)
@@ -122,7 +117,7 @@ class Wanted:
 
 
 def _mismatch(wanted: Sequence[Label], came: Sequence[Label], missing: Sequence[Label], what: str) -> str:
-    """Return scikit-learn's message for missing columns, with their names."""
+    """Return scikit-learn's message for missing columns."""
     strange = sorted({*came} - {*wanted}, key=str)
     parts = [("Feature names unseen at fit time", strange)] if len(came) <= len(wanted) else []
     parts += [("Feature names seen at fit time, yet now missing", sorted(missing, key=str))]

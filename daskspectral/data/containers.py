@@ -24,9 +24,8 @@ Array = NDArray[Any]
 def _dask_reader(array: da.Array, what: str) -> DaskReader:
     """Return a reader of a dask array in blocks of whole rows, with checked shapes and dtypes.
 
-    Masked entries become NaN, and arrays of masked integers float64. Raises ValueError for blocks of unknown size. A
-    block raises ValueError if its shape differs, and TypeError if it is not of real numbers of the declared dtype
-    (labels may be text); `what` names the array in errors.
+    Masked entries become NaN, masked integers float64. Raises ValueError for blocks of unknown size; a block raises
+    ValueError for another shape, and TypeError for another dtype than the declared one.
     """
     import dask.array as da
 
@@ -88,10 +87,7 @@ def points_reader(value: Any, what: str) -> Reader:
 
 
 def named_reader(value: Any, what: str, wanted: Wanted) -> Any:
-    """Return a reader of the requested columns of frames, zarr arrays, paths and readers, else the value.
-
-    Raises as `Wanted.places`, and as the readers.
-    """
+    """Return a reader of the requested columns of named data, else the value."""
     if is_frame(value):
         return frame_reader(value, what, wanted)
     if not isinstance(value, (Reader, str, os.PathLike, loaded("zarr.Array", "zarr.Group"))):
@@ -120,7 +116,7 @@ def is_symmetric(value: Any) -> bool:
 
 
 def is_lazy(value: Any) -> bool:
-    """Return whether rows are read when they are used: of dask, zarr, a path, a chunked xarray object."""
+    """Return whether rows are read when they are used: dask, zarr, a path, a chunked xarray object."""
     return is_dask_collection(value) or isinstance(value, (loaded("zarr.Array", "zarr.Group"), str, os.PathLike))
 
 
@@ -203,10 +199,7 @@ def _refuse_fetching(value: Any, what: str) -> None:
 
 
 def in_memory(value: Any, what: str) -> Any:
-    """Return the values of a dask array, and other values unchanged.
-
-    Raises TypeError for rows that are not in memory, and ValueError for masked entries.
-    """
+    """Return values, those of dask arrays computed; raise ValueError for masked entries, TypeError for lazy data."""
     if is_dask_array(value):
         value = value.compute()
     elif is_frame(value):

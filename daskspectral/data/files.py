@@ -27,9 +27,8 @@ PHANTOM = b"This is a netCDF dimension but not a netCDF variable"
 def check_hdf5(source: Any, name: str) -> None:
     """Raise OSError if an HDF5 file, open or a path, refers to external values or is incomplete.
 
-    External values are those in other files, and for virtual datasets in other datasets. HDF5 reads the fill value for
-    chunks that were never written; this is an error for datasets in the root group unless the fill value marks missing
-    values, or fill values are intended. Files of other formats are not checked. Raises ImportError without h5py.
+    External values are those in other files or, for virtual datasets, other datasets. Unwritten chunks, which HDF5
+    reads as fill values, are an error in the root group unless fill values mark missing values or are accepted.
     """
     h5py = library("h5py", f"{name} may be HDF5, which")
     try:
@@ -60,10 +59,7 @@ def check_hdf5(source: Any, name: str) -> None:
 
 
 def _lacks_chunks(dataset: Any, h5py: Any) -> bool:
-    """Return whether unwritten chunks would read as numbers that do not mark missing values.
-
-    Datasets of NetCDF dimensions without coordinates have no values.
-    """
+    """Return whether unwritten chunks would read as numbers that do not mark missing values."""
     label = dataset.attrs.get("NAME")
     if not dataset.size or (dataset.is_scale and isinstance(label, bytes) and label.startswith(PHANTOM)):
         return False
@@ -83,7 +79,7 @@ class LabeledData:
     """Labeled data: an xarray object whose values are not yet read, or a table.
 
     `direct` reads the array of a zarr group without xarray if its values need no decoding; `files` are readers of all
-    arrays of a group, by name, and `paths` are other files of the data.
+    arrays of a group, by name, and `paths` other files.
     """
 
     data: Any
@@ -98,12 +94,10 @@ class LabeledData:
 
 
 def open_labeled(value: Any, what: str) -> LabeledData | None:
-    """Return labeled data; None for arrays without labels, and for other values.
+    """Return DataArrays, Datasets, zarr groups of named dimensions, NetCDF, Parquet and CSV; else None.
 
-    DataArrays, Datasets, zarr groups whose arrays have named dimensions, NetCDF files (a path, a pattern with *, or a
-    list of paths), Parquet and CSV files are labeled. Only coordinates and metadata are read, and the number of rows of
-    CSV. Raises ValueError for incompatible files, OSError for a damaged file, FileNotFoundError for a pattern without
-    matches, and ImportError without the library of a format.
+    Only coordinates and metadata are read, and the number of rows of CSV. Raises ValueError for incompatible files,
+    OSError for a damaged one, FileNotFoundError for a pattern without matches, ImportError without the library.
     """
     if isinstance(value, loaded("xarray.DataArray", "xarray.Dataset")):
         return LabeledData(value)
@@ -149,10 +143,7 @@ def _is_folder_of_parquet(path: str) -> bool:
 
 
 def _matching(paths: list[str], what: str) -> list[str]:
-    """Return the paths, patterns replaced by their matches in order.
-
-    Raises FileNotFoundError for a pattern without matches.
-    """
+    """Return the paths, patterns replaced by their matches; raise FileNotFoundError without matches."""
     from daskspectral.data.stores import refuse_irregular
 
     found: list[str] = []
@@ -179,10 +170,7 @@ def _matching(paths: list[str], what: str) -> list[str]:
 
 
 def _netcdf(paths: list[str], what: str) -> xr.Dataset:
-    """Return files as one Dataset, in the order of their coordinates.
-
-    Raises OSError if one is damaged, or if they are incompatible.
-    """
+    """Return files as one Dataset, in the order of their coordinates; raise OSError if damaged or incompatible."""
     import xarray as xr
 
     if not any(importlib.util.find_spec(engine) for engine in ("h5netcdf", "netCDF4")):
@@ -215,7 +203,7 @@ def _netcdf(paths: list[str], what: str) -> xr.Dataset:
 
 
 def _store(path: str) -> LabeledData | None:
-    """Return the zarr group at a path; None for other paths, whose errors are raised when they are opened as arrays."""
+    """Return the zarr group at a path, else None."""
     local = local_path(path)
     if local is not None and not local.is_dir():
         return None
@@ -273,10 +261,7 @@ def _group(group: zarr.Group, name: str) -> LabeledData | None:
 
 
 def _check_attributes(data: xr.Dataset, name: str) -> None:
-    """Raise OSError if attributes by which values are decoded are not numbers.
-
-    Tasks decode them without the name of the file.
-    """
+    """Raise OSError if attributes for decoding values are not numbers; tasks do not know the file."""
     for key, variable in data.variables.items():
         found = {**variable.attrs, **variable.encoding}
         numeric = variable.dtype.kind in "fiub"
@@ -291,10 +276,7 @@ def _check_attributes(data: xr.Dataset, name: str) -> None:
 
 
 def _has_no_mask(array: zarr.Array[Any]) -> bool:
-    """Return whether the fill value of a format 2 array is the default 0, not a mark of missing values.
-
-    xarray stores `_FillValue` there, and would otherwise read every 0 as missing.
-    """
+    """Return whether format 2's fill value is the default 0, which xarray would read as missing."""
     cf = {*_PACKED, "_FillValue"} & {*array.attrs}
     return array.metadata.zarr_format == 2 and array.dtype.kind in "fiub" and array.fill_value == 0 and not cf
 
@@ -306,7 +288,6 @@ def _reads_as_nan(array: zarr.Array[Any], decoded: xr.DataArray) -> bool:
 
 
 def _packed(array: xr.DataArray) -> bool:
-    """Return whether values in the file are encoded."""
     fill = array.encoding.get("_FillValue", np.nan)
     times = array.dtype.kind not in "fiub"
     return times or any(key in array.encoding for key in _PACKED) or not np.isnan(fill)

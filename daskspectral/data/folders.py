@@ -44,7 +44,6 @@ class Folder:
         self._files = DirFileSystem(self.root, files)
 
     def __str__(self) -> str:
-        """Return its path or URL."""
         return self._name
 
     @contextmanager
@@ -59,7 +58,6 @@ class Folder:
         return bool(self.names()) if self.path is None else self.path.exists()
 
     def make(self) -> None:
-        """Create the folder on a disk if it is missing."""
         if self.path is not None:
             with room_at(self.path):
                 self.path.mkdir(exist_ok=True)
@@ -83,7 +81,6 @@ class Folder:
 
     @property
     def is_store(self) -> bool:
-        """Return whether the folder is a zarr store."""
         return any(map(self.holds, MARKERS))
 
     def read(self, name: str) -> str:
@@ -123,11 +120,7 @@ class Folder:
                 self.delete(name)
 
     def refuse_unwritable(self, name: str) -> None:
-        """Raise OSError if `name` cannot be written here.
-
-        On a disk it is FileNotFoundError for a missing directory, NotADirectoryError for a file in its place, or
-        PermissionError; at a URL the error of the object store.
-        """
+        """Raise OSError if `name` cannot be written here."""
         if self.path is None:
             probe = f".{secrets.token_hex(6)}.writable"
             self.write(probe, " ")
@@ -161,9 +154,8 @@ RENEWAL = 20.0
 def locked(folder: Folder, what: str, name: str = LOCK) -> Iterator[Callable[[], bool]]:
     """Hold the lock of output in a folder, a hidden file: one run at a time writes.
 
-    On a disk the system releases the lock of a process that dies; in an object store it expires after a minute. Yields
-    a function that returns whether this run still holds the lock. Raises OSError, which names the other run by its
-    process and host, if that one holds the lock; messages begin with `what` is written.
+    On a disk the system releases the lock of a process that dies; at a URL it expires after a minute. Yields a function
+    that returns whether this run still holds the lock. Raises OSError, which names the other run, if that one holds it.
     """
     since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
     holder = f"process {os.getpid()} on {socket.gethostname()}, since {since} (run {secrets.token_hex(4)})"

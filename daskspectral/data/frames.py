@@ -48,7 +48,6 @@ def columns_of(frame: Any) -> tuple[list[Any], list[nw.Series[Any]]]:
 
 
 def _whole(frame: Any) -> Any:
-    """Return a record batch of Arrow as a table, and other frames unchanged."""
     batch = isinstance(frame, loaded("pyarrow.RecordBatch"))
     return importlib.import_module("pyarrow").Table.from_batches([frame]) if batch else frame
 
@@ -75,7 +74,7 @@ def _matrix(
 ) -> Array:
     """Return the columns at these positions as real numbers (n, d), missing entries as NaN.
 
-    They are float32 if all columns are, else float64. Positions None, and unused columns that are not numeric, are 0.
+    They are float32 if all columns are, else float64; 0 for None and for unused columns that are not numeric.
     """
     found: dict[int, Array] = {}
     refused: dict[Any, Exception] = {}
@@ -106,11 +105,7 @@ def refuse_columns(refused: Mapping[Any, Exception]) -> None:
 
 
 def frame_reader(frame: Any, what: str, wanted: Wanted) -> Reader:
-    """Return a reader of the requested columns of a data frame.
-
-    Raises as `Wanted.places`, and TypeError or ValueError, which names all of them, for used columns of text, dates,
-    categories or complex numbers.
-    """
+    """Return a reader of the requested columns of a data frame; raise TypeError or ValueError naming others."""
     frame = _whole(frame)
     labels, columns = columns_of(frame)
     levels = frame.columns.names if labels and isinstance(labels[0], tuple) else None
@@ -143,7 +138,6 @@ is_column = is_into_series
 
 
 def _numbers(column: nw.Series[Any], what: str) -> Array:
-    """Return the real numbers (n,) of a column."""
     kind = column.dtype
     if not (kind.is_numeric() or kind in (nw.Boolean, nw.Object, nw.Unknown)):
         raise TypeError(f"{what} must be real numbers, got {kind}: {REMEDY}")
@@ -265,7 +259,7 @@ class TableReader(Reader):
 class Table:
     """Concatenated files with the same columns, none of them selected yet.
 
-    `kinds` contains the types of each column in the files, and `index` the columns of a pandas index.
+    `kinds` contains the types of each column in the files, `index` the columns of a pandas index.
     """
 
     groups: tuple[Any, ...]
@@ -276,10 +270,7 @@ class Table:
     index: tuple[str, ...] = ()
 
     def times(self, places: Sequence[int | None]) -> RowTimes | None:
-        """Return the times of the rows from their index, or from the only column of dates.
-
-        Columns of dates at one of the `places` are columns of X, not times.
-        """
+        """Return the times of rows from their index, or the only column of dates outside of `places`."""
         others = [name for j, name in enumerate(self.names) if j not in places]
         dates = date_columns(self.groups[0].physical_schema, others)
         if not self.index and len(dates) != 1:
@@ -288,11 +279,7 @@ class Table:
         return arrow_times(library("pyarrow").concat_tables(tables), dates)
 
     def reader(self, places: Sequence[int | None] | None = None, used: Wanted | None = None) -> TableReader:
-        """Return a reader of the columns at these positions, by default all.
-
-        Columns that are unused and not numeric are not read. Raises TypeError, which names all of them, for used
-        columns that are not real numbers.
-        """
+        """Return a reader of the columns at these positions, by default all; unused text is not read."""
         places, wanted = range(len(self.names)) if places is None else places, used or Wanted()
         names = [None if place is None else self.names[place] for place in places]
         unfit = {name: kind for name, kinds in self.kinds.items() for kind in kinds if not _is_real(kind)}
@@ -357,10 +344,7 @@ def is_csv(paths: Sequence[str]) -> bool:
 
 
 def _csv(paths: Sequence[str]) -> Any:
-    """Return the dataset of CSV files with a header, all numbers as float64.
-
-    Raises ValueError for a file without a header.
-    """
+    """Return the dataset of CSV files, numbers as float64; raise ValueError without a header."""
     dataset, csv, float64 = library("pyarrow.dataset"), library("pyarrow.csv"), library("pyarrow").float64()
     parsed = csv.ParseOptions(delimiter=CSV[os.path.splitext(paths[0])[1].lower()])
     schema = _dataset(paths, dataset.CsvFileFormat(parse_options=parsed)).schema
@@ -396,7 +380,7 @@ def _parts(path: str) -> Iterator[str]:
 
 
 def _table(group: Any, names: Sequence[str]) -> Any:
-    """Return these columns of a group; raise OSError, which names the file, if it cannot be decoded."""
+    """Return columns of a group; raise OSError, which names the file, if it cannot be decoded."""
     try:
         return group.to_table(columns=[*names])
     except library("pyarrow").lib.ArrowException as error:

@@ -29,7 +29,6 @@ Files = Mapping[str, tuple[int, str]]
 
 
 def _digest(files: Iterable[tuple[str, tuple[int, str]]]) -> str:
-    """Return a digest of names, sizes and stamps."""
     digest = hashlib.sha256()
     for file in files:
         digest.update(repr(file).encode())
@@ -39,7 +38,7 @@ def _digest(files: Iterable[tuple[str, tuple[int, str]]]) -> str:
 class Manifest:
     """Record of the zarr stores of a source before a run, for comparison after it.
 
-    Its creation raises OSError for missing chunks unless fill values are intended.
+    Its creation raises OSError for missing chunks unless fill values are accepted.
     """
 
     def __init__(self, source: Source):
@@ -77,10 +76,7 @@ class Manifest:
         return result
 
     def seen(self, rows: int) -> dict[str, list[Any]]:
-        """Return two digests for the first rows of each field: of some values, and of their files.
-
-        The digest of the files is of names, sizes and stamps; rows outside of zarr stores have None.
-        """
+        """Return digests of values and of files (names, sizes, stamps) of the first rows of each field."""
         return {
             name: [_first_rows(reader, rows), self.files_behind(reader, rows)] for name, reader in self._fields.items()
         }
@@ -118,7 +114,7 @@ def _first_rows(reader: Reader, rows: int) -> str:
 
 
 def list_chunks(reader: Reader) -> Files | None:
-    """Return the files of a zarr array, local or remote, or other files; None if they are unknown."""
+    """Return the files of a zarr array or other files, local or remote; None if they are unknown."""
     if reader.paths:
         return dict(map(_file, reader.paths))
     if not isinstance(reader, ZarrReader):
@@ -130,10 +126,7 @@ def list_chunks(reader: Reader) -> Files | None:
 
 
 def check_chunks(reader: Reader, files: Files | None) -> None:
-    """Raise OSError, which names the first chunk that is missing or empty.
-
-    Chunks are not read: the keys of the array are compared with the listing, and indices of shards are read.
-    """
+    """Raise OSError, which names the first chunk that is missing or empty, by listing, without reading."""
     if files is None or not isinstance(reader, ZarrReader) or reader.allow_missing:
         return
     from daskspectral.data.shards import described, first_missing
@@ -156,7 +149,7 @@ def check_chunks(reader: Reader, files: Files | None) -> None:
 
 
 def _chunk_keys(array: zarr.Array[Any], files: Files) -> dict[tuple[int, ...], str]:
-    """Return the files that are chunks or shards of the array, by their positions in the grid, in order."""
+    """Return the keys of the chunks or shards of the array, by their positions in the grid."""
     found = {}
     for key in files:
         index = tuple(map(int, re.findall(r"\d+", key)))
@@ -175,7 +168,7 @@ def check_whole_source(source: Source) -> None:
 
 
 def _local_files(root: str, depth: int, prefix: str = "") -> Iterator[tuple[str, tuple[int, str]]]:
-    """Yield the files of a folder and its subfolders, to the depth of chunks: links may be cyclic."""
+    """Yield the files of a folder to the depth of chunks: links may be cyclic."""
     from daskspectral.data.stores import refuse_irregular
 
     with os.scandir(os.path.join(root, prefix) if prefix else root) as entries:
@@ -203,7 +196,6 @@ def _remote_files(reader: ZarrReader) -> Iterator[tuple[str, tuple[int, str]]]:
 
 
 def _file(path: str) -> tuple[str, tuple[int, str]]:
-    """Return a file at a path or URL, with its size and stamp."""
     if not is_url(path):
         status = os.stat(path)
         return path, (status.st_size, _stamp_of(status))

@@ -98,10 +98,7 @@ def joined(chunks: Sequence[int], rows: int) -> tuple[int, ...]:
 
 
 def columns_with_numbers(values: Any, what: str) -> Array | None:
-    """Return which columns have a number in some row; None if all have.
-
-    Raises ValueError if none has.
-    """
+    """Return which columns have a number in some row, None if all; raise ValueError if none has."""
     import dask.array as da
 
     if isinstance(values, Reader):
@@ -118,7 +115,6 @@ def columns_with_numbers(values: Any, what: str) -> Array | None:
 
 
 def _used(block: Array, kept: Array | None, factors: Array | None) -> Array:
-    """Return the used columns of a block, multiplied by their factors."""
     if kept is not None:
         block = block[:, kept]
     if factors is None:
@@ -157,7 +153,7 @@ ROW = "row"  # the dimension of the rows of data without labels
 class StackedRows:
     """Labeled data as rows: reader of the used columns, layout, and labels of the rows.
 
-    `weights` (n,) are the cosines of the rows' latitudes, if they are requested and the rows have latitudes.
+    `weights` (n,) are cosines of the rows' latitudes, if requested.
     """
 
     reader: Reader
@@ -180,14 +176,13 @@ def stack_rows(
 ) -> StackedRows | None:
     """Return labeled data as rows and columns; None for data without labels.
 
-    Rows are the combinations of `sample_dims`, by default the first dimension; all other dimensions are columns. With
-    `drop_empty` columns without numbers are dropped, for which the data are read once if their first rows have such
-    columns. With the `layout` of a fit, columns are those of the fit, and rows all other dimensions. Named columns are
-    restricted to `wanted`, whose `used` are numbers of the columns of the layout. `latitude` is a coordinate in
-    degrees: `weigh` returns the weights of rows that have it, and columns that have it are multiplied by sqrt(cos).
-    `unweighted` divides by that instead, for derivatives with respect to columns.
+    Rows are the combinations of `sample_dims`, by default the first dimension; all other dimensions are columns.
+    `drop_empty` drops columns without numbers, for which the data are read once if their first rows have such columns.
+    With the `layout` of a fit, columns are those of the fit and rows all other dimensions. Named columns are restricted
+    to `wanted`. `latitude` is a coordinate in degrees: columns are multiplied by sqrt(cos), or divided if `unweighted`
+    (for derivatives); `weigh` returns weights of rows.
 
-    Raises ValueError or TypeError if dimensions, variables or coordinates are incompatible, before values are read;
+    Raises ValueError or TypeError for incompatible dimensions, variables or coordinates before values are read, and
     ValueError if no column has a number.
     """
     dims = _named(sample_dims)
@@ -243,11 +238,7 @@ def stack_rows(
 
 
 def times_of(rows: RowLabels) -> RowTimes | None:
-    """Return the times of rows, along the dimension that has times.
-
-    Numbers of a single dimension are times; a coordinate of times along one of the dimensions is equivalent to its
-    index.
-    """
+    """Return the times of rows: numbers of a single dimension, or the coordinate of times along one of several."""
     along: list[tuple[int, int, RowTimes]] = []
     for name, coordinate in rows.coords.items():
         if len(coordinate.dims) != 1:
@@ -275,8 +266,8 @@ def times_of(rows: RowLabels) -> RowTimes | None:
 def stack_field(value: Any, rows: RowLabels, what: str) -> tuple[Any, xr.DataArray | None]:
     """Return a field with one value for each row, (n,) or (n, m), and its labels.
 
-    Its dimensions are those of the rows and others, which are stacked; data without labels are unchanged. Raises
-    ValueError if dimensions or coordinates differ from those of the rows.
+    Other dimensions are stacked; data without labels are unchanged. Raises ValueError if dimensions or coordinates
+    differ from those of the rows.
     """
     found = open_labeled(value, what)
     if found is None or isinstance(found.data, Table):
@@ -302,8 +293,8 @@ def stack_field(value: Any, rows: RowLabels, what: str) -> tuple[Any, xr.DataArr
 def stack_gradients(value: Any, points: StackedRows) -> Any:
     """Return derivatives with respect to columns (n, d), or (n, m, d) for m targets.
 
-    They have the dimensions of the data and of targets; dimensions with other names are matched by position if all
-    columns are used. Data without labels are unchanged. Raises ValueError for other dimensions, rows or columns.
+    Dimensions with other names are matched by position if all columns are used. Data without labels are unchanged.
+    Raises ValueError for other dimensions, rows or columns.
     """
     import dask.array as da
 
@@ -331,7 +322,7 @@ def stack_gradients(value: Any, points: StackedRows) -> Any:
 
 
 def _has_columns(data: xr.DataArray, layout: Layout, rows: RowLabels) -> bool:
-    """Return whether the one dimension of an array besides the rows has the column names of a layout."""
+    """Return whether the only column dimension of an array has the column names of a layout."""
     names, along = layout.column_names, _labeled_dim(data, layout, rows.dims)
     if names is None or along is None or data.ndim != len(rows.dims) + 1:
         return False
@@ -403,7 +394,7 @@ def _by_name(
 ) -> tuple[list[xr.DataArray], tuple[Hashable, ...], Sequence[int | None]] | None:
     """Return the arrays of the requested names, the dimensions of rows, and positions of columns.
 
-    None if no names are requested, or if the data have no names, as one array along several dimensions.
+    None if no names are requested, or the data have none.
     """
     names = wanted.names
     if names is None or (names.feature_names is None and not wanted.asked):

@@ -63,7 +63,6 @@ class Variable(Registered):
 
     @property
     def width(self) -> int:
-        """Number of columns."""
         return int(np.prod(self.sizes, dtype=int))
 
 
@@ -74,12 +73,11 @@ NAMED = ("coords", "target_coords", "stacked")  # mappings of a layout whose key
 class Layout(Registered):
     """Layout of labeled data as rows and columns, stored with a model to label its results.
 
-    The rows are all combinations of the coordinates of `sample_dims`, the last of them fastest. The columns are the
-    entries of the `variables` in order, each with its other dimensions stacked. Of these `size` columns those with
-    `kept` are used, multiplied by `weights` (the square root of the cosine of the `latitude`, if that belongs to the
-    columns). `target` is the target of a regression, if it has labels, and `target_coords` are the coordinates of
-    several targets. The `baseline` is subtracted last. `stacked` has the names of the levels of dimensions with a
-    MultiIndex, which are among the `coords`.
+    The rows are all combinations of `sample_dims`, the last fastest. The columns are the entries of the `variables` in
+    order, each with its other dimensions stacked; of these `size` columns those with `kept` are used, multiplied by
+    `weights` (the square root of the cosine of the `latitude`, if that belongs to the columns). `target` has the labels
+    of a regression's target and `target_coords` its coordinates. The `baseline` is subtracted last. `stacked` has the
+    names of the levels of a MultiIndex.
     """
 
     sample_dims: tuple[str, ...]
@@ -103,7 +101,6 @@ class Layout(Registered):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Layout:
-        """Return the layout of this state."""
         return cls(**{**state, **{key: dict(state[key]) for key in NAMED if key in state}})
 
     @property
@@ -156,7 +153,6 @@ class Layout(Registered):
 
     @property
     def used_names(self) -> ColumnNames | None:
-        """The `column_names` of the used columns."""
         names = self.column_names
         return names if names is None or self.kept is None else names.taken(np.flatnonzero(self.kept).tolist())
 
@@ -190,10 +186,7 @@ class Layout(Registered):
         return np.divide(1.0, self.weights, out=np.full_like(self.weights, np.nan), where=self.weights > 0)
 
     def weights_by_variable(self, given: Any) -> Array | None:
-        """Return weights (size,) that have labels, a DataArray or a mapping by variable; None for others.
-
-        Raises ValueError for other variables, dimensions or coordinates than those of the columns.
-        """
+        """Return weights (size,) of a DataArray or a mapping by variable; None for others."""
         names = [variable.name or "x" for variable in self.variables]
         if is_data_array(given):
             given = {name: given for name, v in zip(names, self.variables, strict=True) if {*given.dims} <= {*v.dims}}
@@ -228,9 +221,8 @@ class Layout(Registered):
     ) -> dict[str, xr.DataArray]:
         """Return values in the used columns, (..., d) with leading `dims`, as an array of each variable.
 
-        Each has its original dimensions and coordinates, and NaN at unused columns. A variable without a name is x. A
-        dimension or coordinate whose name is that of a leading one, of its `coords`, or in `taken`, is renamed to x_...
-        . Values may be a dask array, which stays lazy.
+        Each has its original dimensions and coordinates, and NaN at unused columns; a variable without a name is x.
+        Names of leading dimensions, of `coords`, or in `taken`, become x_... . Dask arrays stay lazy.
         """
         import xarray as xr
 
@@ -293,7 +285,7 @@ class RowLabels:
 
 
 def column_weights(given: Any, layout: Layout | None, names: ColumnNames | None, width: int) -> Array:
-    """Return the weight (d,) of each of the used columns of data, which have a layout, or names, or neither.
+    """Return the weight (d,) of each used column of data, which have a layout, or names, or neither.
 
     Raises ValueError for weights of other columns, and unless all are finite and positive.
     """
@@ -365,7 +357,7 @@ ROUNDED = 1e-6  # relative to the largest of one without an index, such as float
 def in_order(array: xr.DataArray, dims: tuple[str, ...], layout: Layout) -> xr.DataArray:
     """Return an array with its entries along `dims` in the order of the fit, without others.
 
-    Entries are matched by coordinates; for a dimension without a coordinate by all those that depend on it alone.
+    Entries are matched by coordinates; without one, by all coordinates of that dimension alone.
     """
     for dim in dims:
         names = [dim] if dim in layout.coords else [k for k, c in layout.coords.items() if c.dims == (dim,)]
@@ -388,7 +380,6 @@ def _found(came: Array, wanted: Array) -> list[int] | None:
 
 
 def _found_together(pairs: list[tuple[Array, Array]]) -> list[int] | None:
-    """Return the positions of tuples of labels; None if one is missing or ambiguous."""
     came, wanted = (
         [*zip(*([f"{v:.6g}" if a.dtype.kind == "f" else str(v) for v in a] for a in side), strict=True)]
         for side in zip(*pairs, strict=True)
@@ -402,8 +393,7 @@ def _found_together(pairs: list[tuple[Array, Array]]) -> list[int] | None:
 def check_columns(array: xr.DataArray, dims: tuple[str, ...], layout: Layout, what: str) -> None:
     """Raise ValueError if the columns, along `dims`, differ from those of the fit, or in order.
 
-    A dimension without a coordinate, such as one of stations or a stacked one, is checked by the coordinates that
-    depend on it.
+    A dimension without a coordinate, such as one of stations, is checked by the coordinates that depend on it.
     """
     for name, coordinate in layout.coords.items():
         bare = any(dim not in layout.coords for dim in coordinate.dims)
@@ -427,7 +417,6 @@ def check_rows(data: xr.DataArray, rows: RowLabels, what: str) -> None:
 
 
 def _check_same(array: xr.DataArray, name: Any, wanted: Any, bare: bool, differ: str) -> None:
-    """Raise ValueError if a coordinate along the same dimensions has other values."""
     if name not in array.coords or {*map(str, array.coords[name].dims)} != {*map(str, wanted.dims)}:
         return
     came, values = np.asarray(array.coords[name].transpose(*wanted.dims).values), np.asarray(wanted.values)

@@ -102,7 +102,6 @@ class Reader(ABC):
 
     @property
     def ndim(self) -> int:
-        """Number of dimensions."""
         return len(self.shape)
 
     def __getitem__(self, key: tuple[slice, ...]) -> Array:
@@ -135,10 +134,7 @@ class Reader(ABC):
 
 @dataclass(frozen=True, eq=False)
 class ArrayReader(Reader):
-    """Array in memory or memory-mapped, or a sparse one (CSR) whose rows are dense when read.
-
-    `first` is the global number of its first row.
-    """
+    """Array in memory or memory-mapped, or a sparse one (CSR) whose rows are dense when read."""
 
     array: Any
     first: int = 0
@@ -155,7 +151,6 @@ class ArrayReader(Reader):
 
     @property
     def is_sparse(self) -> bool:
-        """Whether the array is sparse."""
         return not isinstance(self.array, np.ndarray)
 
     @property
@@ -198,8 +193,8 @@ class ArrayReader(Reader):
 class ZarrReader(Reader):
     """Zarr array in a file system or an object store, opened again in each process.
 
-    The metadata in a worker must equal those of the driver, and a chunk that reads as the fill value must exist: a
-    worker that does not see the store, or sees another one, raises an error instead of reading fill values.
+    A worker that does not see the store, or sees another one, raises an error instead of reading fill values: metadata
+    must equal those of the driver, and chunks that read as fill values must exist.
     """
 
     store: Any  # an absolute path, or a picklable zarr store
@@ -216,10 +211,7 @@ class ZarrReader(Reader):
 
     @classmethod
     def of(cls, array: zarr.Array[Any], name: str) -> ZarrReader:
-        """Return a reader of an open array with checked codecs, which may lack chunks if allowed here.
-
-        Raises OSError for chunks without rows, or for too many.
-        """
+        """Return a reader of an open array with checked codecs; raise OSError for no chunks, or too many."""
         if 0 not in array.shape and (0 in array.chunks or array.shape[0] > MOST_CHUNKS * array.chunks[0]):
             raise OSError(
                 f"{name} must have 1 to {MOST_CHUNKS} chunks along its rows, got the shape {array.shape} in chunks "
@@ -239,7 +231,6 @@ class ZarrReader(Reader):
 
     @cached_property
     def array(self) -> zarr.Array[Any]:
-        """Array opened in this process and compared with the driver's metadata."""
         from daskspectral.data.stores import open_array
 
         where = f"this process (pid {os.getpid()} on {os.uname().nodename})"
@@ -267,7 +258,6 @@ class ZarrReader(Reader):
         return _ZarrColumns(self, columns) if columns < self.shape[1] else None
 
     def read_block(self, *where: slice) -> Array:
-        """Return the rows and columns at these slices."""
         array, (start, stop) = self.array, (where[0].start, where[0].stop)
         try:
             rows = np.asarray(array[where])
@@ -487,10 +477,7 @@ def by_block(function: Callable[..., Array], values: Any, *aligned: Array, token
 
 @dataclass(frozen=True, eq=False)
 class JoinedReader(Reader):
-    """Rows `spans[i]` = (start, stop) of reader i, concatenated without copies.
-
-    `first` is the global number of the first row.
-    """
+    """Rows `spans[i]` = (start, stop) of reader i, concatenated without copies."""
 
     readers: tuple[Reader, ...]
     spans: tuple[tuple[int, int], ...]
@@ -498,7 +485,6 @@ class JoinedReader(Reader):
 
     @cached_property
     def borders(self) -> Array:
-        """Global number of the first row of each reader, and of the row after the last."""
         return self.first + np.cumsum([0, *(stop - start for start, stop in self.spans)])
 
     @cached_property
@@ -540,7 +526,6 @@ class JoinedReader(Reader):
             yield from reader.within(a, b)
 
     def _held(self, start: int, stop: int) -> Iterator[tuple[Reader, int, int]]:
-        """Yield the readers that contain the rows start to stop, each with its range of rows."""
         i = int(np.searchsorted(self.borders, start, "right")) - 1
         while start < stop:
             end = min(stop, int(self.borders[i + 1]))
@@ -555,7 +540,7 @@ class TakenReader(_Over):
     """Some rows of a reader, in order: runs of neighboring rows, whose first rows are `starts` (R,).
 
     `borders` (R + 1,) are the numbers of the first row of each run among the selected rows, and of the row after the
-    last. Rows from the first to the last that are needed are read, except long gaps between runs.
+    last. Rows between the first and the last are read, except long gaps.
     """
 
     starts: Array

@@ -66,8 +66,8 @@ def using(
 ) -> AbstractContextManager[None]:
     """Open URLs inside with these options of fsspec, and add attributes to new arrays and groups.
 
-    None keeps the options in force. With `allow_missing`, arrays opened inside read missing chunks as fill values.
-    Raises TypeError for options that are not a mapping.
+    None keeps the options in force; `allow_missing` reads missing chunks as fill values. Raises TypeError for options
+    that are not a mapping.
     """
     if options is not None and not isinstance(options, Mapping):
         raise TypeError(f"storage_options must be a mapping such as {{'anon': True}}, got {type(options).__name__}.")
@@ -91,10 +91,7 @@ def attributes_in_force() -> dict[str, Any]:
 
 
 def connect(url: Location) -> tuple[Any, str]:
-    """Return the file system of a URL, with the options in force, and the path in it.
-
-    Raises ValueError as `refuse_secrets` and `refuse_protocol`, and ImportError if the library is not installed.
-    """
+    """Return the file system of a URL, with the options in force, and the path in it."""
     text = os.fspath(url)
     refuse_secrets(text)
     refuse_protocol(text)
@@ -136,10 +133,7 @@ def reaching(location: Location) -> Iterator[None]:
 
 
 def local_path(path: Location) -> Path | None:
-    """Return the absolute path, symbolic links resolved; None for a URL that is not file://.
-
-    Raises ValueError for a URL with a credential.
-    """
+    """Return the absolute path, links resolved; None for a URL other than file://, ValueError with a credential."""
     text = os.fspath(path)
     refuse_secrets(text)
     if is_url(text):

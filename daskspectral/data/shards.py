@@ -29,10 +29,7 @@ ROWS_AT_ONCE = 256  # files along the rows whose indices are in memory together
 
 
 def smallest_chunk(array: zarr.Array[Any], where: str) -> Index:
-    """Return the shape of the chunks of an array that are files or listed in the index of a shard.
-
-    Raises OSError as `_index_size`.
-    """
+    """Return the shape of the chunks that are files or listed in the index of a shard."""
     metadata: Any = array.metadata.to_dict()
     if any(codec["name"] == SHARDING for codec in metadata.get("codecs") or ()):
         _index_size(array, where)
@@ -52,10 +49,7 @@ def described(
 
 
 def first_missing(array: zarr.Array[Any], where: str, size_of: Callable[[str], int]) -> tuple[str, int, int] | None:
-    """Return the first chunk that is missing in shards, and the numbers of missing and of all chunks.
-
-    Returns None if none is missing. Raises OSError as `_index_size`.
-    """
+    """Return the first chunk that is missing in shards, and the numbers of missing and of all; None if none is."""
     unit, whole = smallest_chunk(array, where), array.shards
     if whole is None:
         return None
@@ -73,10 +67,7 @@ def first_missing(array: zarr.Array[Any], where: str, size_of: Callable[[str], i
 
 
 def first_absent(array: zarr.Array[Any], where: str, indices: Iterable[Index]) -> str | None:
-    """Return the name and rows of the first of these chunks that is missing; None if all exist.
-
-    The index of each shard is read once. Raises OSError as `_index_size`.
-    """
+    """Return the name and rows of the first of these chunks that is missing; None if all exist."""
     unit, whole, size_of = array.chunks, array.shards or array.chunks, partial(_size_of, array)
     held: dict[int, NDArray[np.bool_]] = {}
     for index in indices:
@@ -93,7 +84,6 @@ def first_absent(array: zarr.Array[Any], where: str, indices: Iterable[Index]) -
 
 
 def _size_of(array: zarr.Array[Any], key: str) -> int:
-    """Return the size of a file of an array, 0 if it does not exist."""
     store, place = array.store, f"{array.path}/{key}".lstrip("/")
     if isinstance(store, LocalStore):
         path = os.path.join(store.root, place)
@@ -111,8 +101,7 @@ def stored_chunks(
 ) -> NDArray[np.bool_]:
     """Return which chunks are in the shards `first` to `last` along the rows.
 
-    `size_of` returns the size of a file by its key, 0 if it does not exist. Raises OSError as `_index_size`, and for an
-    index that is truncated or lists chunks beyond the end of the shard.
+    Raises OSError for an index that is truncated or lists chunks beyond the end of the shard.
     """
     whole = array.shards
     assert whole is not None
@@ -145,10 +134,7 @@ def stored_chunks(
 
 
 def _index_size(array: zarr.Array[Any], where: str) -> tuple[int, bool]:
-    """Return the size in bytes of the index of a shard, and whether it is at the end of the shard.
-
-    Raises OSError if shards or their index are not encoded by default, so that the index cannot be read alone.
-    """
+    """Return the size in bytes of a shard's index, and whether it is at the end; OSError for unusual codecs."""
     metadata: Any = array.metadata.to_dict()
     config = metadata["codecs"][0].get("configuration", {})
     index, inside = ([codec["name"] for codec in config.get(key, ())] for key in ("index_codecs", "codecs"))

@@ -44,9 +44,9 @@ MOST_INVALID = 0.5  # share of rows, so that the others suffice
 class Preparation(Registered):
     """Preparation of the columns of x: selection, then (x - mean) / scale.
 
-    Without a scale the mean is a center near the rows, relative to which sums keep their digits; with a scale the
-    columns are standardized, or multiplied by the roots of `weights` (d,), or both. Rows that are windows of `delays`
-    rows of the data have the columns of each in order.
+    Without a scale the mean is a center near the rows, relative to which sums keep their digits; a scale standardizes
+    columns, multiplies them by the roots of `weights` (d,), or both. Windows of `delays` rows have the columns of each
+    in order.
     """
 
     columns: tuple[int, ...] | None = None
@@ -64,15 +64,12 @@ class Preparation(Registered):
 
     @property
     def row_columns(self) -> tuple[int, ...] | None:
-        """Numbers of the used columns of a row of the data."""
         return None if self.columns is None else self.columns[: len(self.columns) // self.delays]
 
     def selected(self, x: Array) -> Array:
-        """Return the used columns (c, d) of raw rows (c, n_features_in)."""
         return x if self.columns is None else x[:, list(self.columns)]
 
     def __call__(self, x: Array) -> Array:
-        """Return prepared points (c, d) of raw rows (c, n_features_in)."""
         x = self.selected(x)
         if self.mean is not None:
             x = x - self.mean
@@ -98,7 +95,7 @@ class Preparation(Registered):
 
     @property
     def of_directions(self) -> Preparation:
-        """Preparation without the mean: directions, such as landmarks of a linear kernel, have no origin."""
+        """Preparation without the mean, for directions such as landmarks of a linear kernel."""
         return self if self.mean is None else replace(self, mean=np.zeros_like(self.mean))
 
     @classmethod
@@ -119,7 +116,6 @@ class Pairs:
 
     @classmethod
     def apart(cls, n: int, shifts: Mapping[str, int]) -> Self:
-        """Return the pairs of n rows without times."""
         count = max(0, n - max(shifts.values()))
         return cls(np.array([0, count]), {v: np.array([s]) for v, s in {"x": 0, **shifts}.items()})
 
@@ -143,11 +139,9 @@ class Pairs:
 
     @property
     def count(self) -> int:
-        """Number of pairs."""
         return int(self.borders[-1])
 
     def row(self, view: str, pair: int) -> int:
-        """Return the row of a view of a pair."""
         run = int(np.searchsorted(self.borders, pair, "right")) - 1
         return int(self.starts.get(view, self.starts["x"])[run] + pair - self.borders[run])
 
@@ -156,8 +150,8 @@ class Pairs:
 class Lagged:
     """Pairs (x, future) of rows `lag` apart, of each trajectory in order.
 
-    `longest` is the longest lag of all views, and `series` the order of the pairs of a single array in time. Rows may
-    be `windows` of those of each trajectory.
+    `longest` is the longest lag of all views, `series` the order in time of the pairs of a single array. Rows may be
+    `windows`.
     """
 
     lag: int
@@ -182,13 +176,11 @@ class Lagged:
 class Source:
     """Source of n rows of named fields; `x` (n, d) first, others aligned with it.
 
-    `views` are further fields of points in the space of x, prepared as x; `apart` are fields of points in other spaces,
-    with their preparations. `by_number` means that copies of its rows are assigned to several folds, `standardize` that
-    a fit scales the columns, and `factors` (d,), by view, that their columns were multiplied by these, which scaling
-    repeats. `options` are the values of on_invalid that errors of invalid rows may propose. Passes treat invalid rows
-    by `on_invalid`: "raise", "skip", "pairwise" or "keep" (rows are not checked); with `progress` None they show a bar
-    on a terminal only, and not in addition to one of dask. `names` returns the names of the columns of raw x, an empty
-    sequence if they have no names.
+    `views` are further fields of points in the space of x, prepared as x; `apart` are points in other spaces, with
+    their preparations. `by_number` means that copies of its rows are assigned to several folds, `standardize` that a
+    fit scales the columns, and `factors` (d,), by view, that their columns were multiplied by these. `options` are the
+    values of on_invalid that errors may propose. With `progress` None passes show a bar on a terminal only, and not in
+    addition to one of dask. `names` returns the names of the columns of raw x, or an empty sequence.
     """
 
     readers: Mapping[str, Reader]
@@ -215,7 +207,6 @@ class Source:
 
     @property
     def n(self) -> int:
-        """Number of rows."""
         return self.readers["x"].shape[0]
 
     @property
@@ -248,12 +239,10 @@ class Source:
 
     @property
     def rows(self) -> str:
-        """Number of rows or pairs of rows, as text for messages."""
         return f"{self.n} rows" if self.lagged is None else f"{self.n} pairs of rows {self.lagged.lag} apart"
 
     @property
     def n_features_in(self) -> int:
-        """Number of columns of the raw x."""
         return self.width("x")
 
     @property
@@ -263,21 +252,17 @@ class Source:
 
     @property
     def preparations(self) -> dict[str, Preparation]:
-        """Preparation of each field of points."""
         return {**dict.fromkeys(("x", *self.views), self.preparation), **self.apart}
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of all fields of one row as float64."""
         return 8 * sum(int(np.prod(r.shape[1:])) for r in self.readers.values())
 
     @property
     def dask_fields(self) -> dict[str, da.Array]:
-        """Fields that are dask arrays."""
         return {k: lazy_rows(r) for k, r in self.readers.items() if r.lazy}
 
     def column_name(self, column: int) -> str:
-        """Return the name of a column of x, after selection, for messages."""
         chosen = self.preparation.columns
         number = column if chosen is None else chosen[column]
         return column_name(number % (self.n_features_in // self.delays), self.names())
@@ -316,12 +301,11 @@ def open_source(
     progress: bool | None = False,
     **others: Any,
 ) -> Source:
-    """Return a source of x (n, d) and further fields of n rows each, of any shape.
+    """Return a source of x (n, d) and further fields of n rows each, of any shape; None means not given.
 
-    Fields are in the mapping `fields` or keywords; None means not given. `views` are points (n, d) in the space of x,
-    restricted to the same columns, `apart` points (n, q) in other spaces. Rows may have `gaps` if this is true. Raises
-    ValueError or TypeError for invalid shapes, dtypes or chunks, FileNotFoundError for a missing path; only metadata
-    are read.
+    `views` are points (n, d) in the space of x, restricted to the same columns, `apart` points (n, q) in other spaces;
+    rows may have `gaps`. Raises ValueError or TypeError for invalid shapes, dtypes or chunks, FileNotFoundError for a
+    missing path; only metadata are read.
     """
     views, apart, rows = views or {}, apart or {}, Rows.of(rows)
     if fields is None and rows.fields:
@@ -426,15 +410,12 @@ def open_trajectories(
     """Return a source of the pairs (x, future) of rows `lag` apart within each trajectory, in order.
 
     `further` are the shifts in rows from x to further views, by name; pairs must have all of them. Rows with times are
-    shifted by steps in time (`Clock`); with `whole`, no row between them is missing.
+    shifted by steps in time (`Clock`); if `whole`, no row between them is missing. The data are one trajectory (n, d),
+    or a list of several; `fields` have the same form, and a pair has the value of the row of its x. Trajectories that
+    are not longer than the longest lag are skipped; `Source.lagged.short` is their number.
 
-    The data are one trajectory (n, d), an array of any kind, or a list of several; `fields` have the same form, with
-    one value for each row of x, and a pair has the value of the row of its x. Pairs are within one trajectory.
-    Trajectories that are not longer than the longest lag have no pairs and are skipped: `Source.lagged.short` is their
-    number.
-
-    Raises ValueError, TypeError or FileNotFoundError as `open_source`, and ValueError if all trajectories are skipped,
-    or for a longer one without rows that are this far apart in time.
+    Raises as `open_source`, and ValueError if all trajectories are skipped, or for a longer one without rows that are
+    this far apart in time.
     """
     rows, shifts = Rows.of(rows), {"future": lag, **(further or {})}
     longest = max(shifts.values())
@@ -512,10 +493,7 @@ def windows_of(X: Any, labels: RowLabels | None, delays: int) -> tuple[Reader, R
 
 
 def clock_of(points: Sequence[Reader], several: bool) -> Clock | None:
-    """Return the clock of trajectories; None if they have no times.
-
-    Raises ValueError as `Clock.of`, and if only some of the trajectories have times.
-    """
+    """Return the clock of trajectories, None without times; ValueError if only some have times."""
     times = [reader.times for reader in points if reader.times is not None]
     if not times:
         return None
@@ -538,7 +516,7 @@ def _trajectories(data: Any) -> list[Reader]:
 def lag_in_rows(lag: int | str, data: Any) -> int:
     """Return a lag in rows, converted by the times of the data if it is in time.
 
-    Raises ValueError for a lag in time if the rows have no times, or if it is not a whole number of steps.
+    Raises ValueError for rows without times, or if it is not a whole number of steps.
     """
     if not isinstance(lag, str):
         return lag
@@ -549,10 +527,7 @@ def lag_in_rows(lag: int | str, data: Any) -> int:
 
 
 def in_rows(operator: Operator, rows: Rows) -> Operator:
-    """Return the operator with a lag in rows, without optional lags that are too long for the trajectories.
-
-    Raises as `lag_in_rows`.
-    """
+    """Return the operator with a lag in rows, without optional lags that are too long for the trajectories."""
     if not of_trajectories(operator):
         return operator
     found = operator.in_rows(lag_in_rows(operator.first_lag, rows.data))
@@ -573,10 +548,7 @@ def _check_clock(clock: Clock, pairs: Sequence[Pairs], longest: int, several: bo
 
 
 def check_even(source: Source, why: str) -> None:
-    """Raise ValueError if the times of the rows of X are not one step apart.
-
-    The message starts with the reason `why`.
-    """
+    """Raise ValueError, with the reason `why`, if the times of the rows of X are not one step apart."""
     times = source.readers["x"].times
     if times is None:
         return
@@ -675,8 +647,7 @@ def open_data(
 ) -> Source:
     """Return the data of an operator: an array, the views of each row, or pairs of trajectories.
 
-    `weight` and `fold` are further fields: sample weights and labels of folds. Raises ValueError or TypeError if the
-    data do not fit the operator; only metadata are read.
+    Raises ValueError or TypeError if the data do not fit the operator; only metadata are read.
     """
     X, labels = rows.data, {"weight": weight, "fold": fold}
     given = {name: value for name, value in (rows.fields or {}).items() if value is not None}
@@ -725,10 +696,7 @@ def open_regression(
     slopes: bool = False,
     progress: bool | None = False,
 ) -> tuple[Source, Regression]:
-    """Return rows with their targets and gradients, and the operator of their shapes.
-
-    With `slopes`, gradients do not require y. Raises ValueError if shapes do not fit.
-    """
+    """Return rows with their targets and gradients, and the operator; ValueError if shapes do not fit."""
     from daskspectral.operators.regression import Regression
 
     source = open_source(rows, weight=weight, fold=fold, y=y, gradients=gradients, progress=progress)

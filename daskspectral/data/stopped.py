@@ -22,8 +22,8 @@ Membership = Callable[[Array], Any] | Any
 class _Outcomes(Reader):
     """Outcomes of the rows of a trajectory that are followed by `lag` rows, as in `operators.stopped.Stopped`.
 
-    With `ends` it is the row in which each row stops, or the one after `lag` rows. `sets` are a and b, each a reader of
-    booleans or a function of rows.
+    If `ends`, it is the row in which each stops, or the one after `lag` rows. `sets` are a and b, readers of booleans
+    or functions of rows.
     """
 
     points: Reader
@@ -79,10 +79,8 @@ def open_stopped(
 ) -> Source:
     """Return a source of the rows of trajectories followed by `lag` rows, for the operator `Stopped`.
 
-    If rows have times, there are no gaps between these rows.
-
-    The fields are `stopped`, the row after the lag, or the first one in a or b before that, the `outcome`, and the
-    `weight` if given. None means an empty set. Raises as `open_trajectories`, and TypeError for labels that are not
+    The fields are `stopped`, the row after the lag or the first one in a or b before that, the `outcome`, and the
+    `weight` if given; there are no gaps of times. Raises as `open_trajectories`, and TypeError for labels that are not
     booleans and for dask arrays.
     """
     tests = [_nowhere if value is None else value for value in sets]

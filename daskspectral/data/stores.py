@@ -106,7 +106,6 @@ class CheckedObjects(FsspecStore):
 
     @property
     def url(self) -> str:
-        """URL without credentials."""
         return redacted(str(self.fs.unstrip_protocol(self.path)))
 
     async def get(self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None) -> Buffer | None:
@@ -116,7 +115,6 @@ class CheckedObjects(FsspecStore):
         return _checked(found, f"{self.url}/{key}")
 
     async def set(self, key: str, value: Buffer, byte_range: tuple[int, int] | None = None) -> None:
-        """Write an object."""
         with reaching(self.url):
             await super().set(key, value, byte_range)
 
@@ -125,10 +123,7 @@ ROOT = "zarr.json"
 
 
 class HeldBackStore(CheckedObjects):
-    """Zarr store whose root metadata are kept in memory until `publish`, so that it cannot be loaded before.
-
-    They are pickled with it.
-    """
+    """Zarr store whose root metadata are kept in memory until `publish`, so that it cannot be loaded before."""
 
     root: bytes | None = None
 
@@ -160,11 +155,7 @@ def store_at(location: Location, *, read_only: bool = False) -> CheckedFolder | 
 
 
 def open_node(location: Location, *, zarr_format: Literal[3] | None = None) -> zarr.Array[Any] | zarr.Group:
-    """Return the zarr array or group at a path or URL.
-
-    Raises OSError, which names the file, for damaged metadata and as `refuse_codecs` and `refuse_irregular`, errors of
-    zarr if it does not exist, and as `store_at`.
-    """
+    """Return the zarr array or group at a path or URL; raise OSError, which names the file, if damaged."""
     store = store_at(location, read_only=True)
     with metadata_of(local_path(location) or location):
         return zarr.open(store, mode="r", zarr_format=zarr_format)
@@ -184,10 +175,7 @@ def open_array(store: str | Store, path: str = "", *, mode: Literal["r", "r+"] =
 
 
 def refuse_codecs(metadata: Mapping[str, Any], where: str) -> None:
-    """Raise OSError for codecs in metadata, consolidated or not, that might execute code from a file.
-
-    Objects are read as text, bytes or arrays only.
-    """
+    """Raise OSError for codecs in metadata, consolidated or not, that might execute code from a file."""
     names = {str(codec.get(key)) for codec in codecs_of(metadata) for key in ("id", "name") if key in codec}
     unknown = sorted(name for name in names if name.removeprefix("numcodecs.") not in CODECS)
     if unknown:
@@ -203,7 +191,7 @@ def refuse_codecs(metadata: Mapping[str, Any], where: str) -> None:
 
 
 def _refuse_lengths(document: Any, where: str) -> None:
-    """Raise OSError if an array, chunks or shards in metadata have more entries than any array."""
+    """Raise OSError if arrays, chunks or shards in metadata have more entries than any array."""
     for key, value in document.items() if isinstance(document, Mapping) else enumerate(document):
         if key in ("shape", "chunks", "chunk_shape") and isinstance(value, list):
             lengths = [n for n in value if isinstance(n, int)]
@@ -270,10 +258,8 @@ MAIN = "main_array"
 def data_arrays(group: zarr.Group) -> dict[str, zarr.Array[Any]]:
     """Return the data arrays of a group by name, without coordinates and bounds.
 
-    It is empty for a saved object, and for a group whose arrays have no named dimensions. A coordinate has the name of
-    its dimension, or is listed in the attribute `coordinates` of the group or of another array (the CF conventions).
-
-    Raises OSError as `refuse_codecs`.
+    A coordinate has the name of its dimension, or is listed in an attribute `coordinates` (CF conventions). Empty for a
+    saved object, and without named dimensions. Raises OSError as `refuse_codecs`.
     """
     members: dict[str, zarr.Array[Any]] = {k: v for k, v in group.members() if isinstance(v, zarr.Array)}
     dims = {name: dimensions(array) for name, array in members.items()}
@@ -321,10 +307,7 @@ def main_array(group: zarr.Group) -> zarr.Array[Any] | None:
 
 
 def open_existing(location: Location, what: str, zarr_format: Literal[3] | None = None) -> zarr.Array[Any] | zarr.Group:
-    """Return the zarr array or group at a path or URL; `what` names it in errors.
-
-    Raises FileNotFoundError if it does not exist, ValueError for a file, and as `open_node`.
-    """
+    """Return the zarr array or group at a path or URL; `what` names it in errors."""
     text, path = os.fspath(location), local_path(location)
     if path is not None and path.is_file():
         raise ValueError(f"{text} must be a {what}, got a file. Load it as an array, or convert it to zarr")

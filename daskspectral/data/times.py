@@ -38,8 +38,8 @@ def are_dates(values: Array) -> bool:
 class RowTimes:
     """Times (T,) along one dimension of rows, which are `before` x T x `behind`, the last fastest.
 
-    `label` is the name of the coordinate. `ticks` are the times as numbers, microseconds if they are of a clock.
-    Without `values`, the rows have several dimensions, named by `label`, none of which is known to be the time.
+    `label` is the name of the coordinate, `ticks` are microseconds or numbers. Without `values`, the rows have several
+    dimensions, named by `label`, none of which is known to be the time.
     """
 
     label: str
@@ -50,10 +50,7 @@ class RowTimes:
 
     @classmethod
     def of(cls, index: Any, label: str, before: int = 1, behind: int = 1) -> Self | None:
-        """Return the times of a pandas index, time zones converted to UTC; None for text and other labels.
-
-        Of several levels it is the one of times, or with the name time.
-        """
+        """Return the times of a pandas index, in UTC; None for text and other labels."""
         if getattr(index, "nlevels", 1) > 1:
             return cls._of_levels(index, before, behind)
         values = np.asarray(index if getattr(index, "tz", None) is None else index.tz_convert(None))
@@ -93,7 +90,6 @@ class RowTimes:
 
     @property
     def of_clock(self) -> bool:
-        """Whether these are times of a clock or calendar rather than numbers."""
         return self.values is not None and self.values.dtype.kind not in "fiu"
 
     @cached_property
@@ -160,8 +156,8 @@ class Clock:
     """Times (T,) of one trajectory or several, and the `step` between neighboring rows.
 
     The step is the shortest difference between neighboring rows if all others are multiples of it and it is not rare,
-    else their median, refined to the mean of the differences within half of it. It is in ticks, or, if it is a month or
-    longer, in calendar months (`in_months`). `times` are in the same unit; `ticks` is the step in ticks.
+    else their median, refined to the mean of the differences within half of it. It is in ticks, or from a month on in
+    calendar months (`in_months`), as `times`; `ticks` is the step in ticks.
     """
 
     times: tuple[Array, ...]
@@ -172,10 +168,7 @@ class Clock:
 
     @classmethod
     def of(cls, times: Sequence[RowTimes], names: Sequence[str]) -> Self:
-        """Return the clock of these trajectories.
-
-        Raises ValueError for times that do not increase, and for trajectories with times of several types.
-        """
+        """Return the clock of trajectories; ValueError for decreasing times, or several types of times."""
         if len({t.of_clock for t in times}) > 1:
             raise ValueError(
                 f"{names[0]} and the other trajectories must have times of one type, got numbers and dates"
@@ -198,10 +191,7 @@ class Clock:
         return first if first < len(self.times[i]) else None
 
     def pairs(self, i: int, shifts: Mapping[str, int]) -> dict[str, Array]:
-        """Return the numbers of the rows, by view, of the times of trajectory i that have a time after all shifts.
-
-        The time after a shift is the nearest one, if it is within half a step.
-        """
+        """Return the rows, by view, of trajectory i whose times have a time within half a step after all shifts."""
         times = self.times[i]
         found, there = {"x": np.arange(len(times))}, np.ones(len(times), bool)
         for view, shift in shifts.items():

@@ -35,12 +35,10 @@ class Windows:
 
     @property
     def count(self) -> int:
-        """Number of windows."""
         return int(self.borders[-1])
 
     @cached_property
     def last(self) -> Array:
-        """Number of the last row of each window, (count,)."""
         windows = np.arange(self.count)
         run = np.searchsorted(self.borders, windows, "right") - 1
         return np.asarray(self.starts[run] + windows - self.borders[run])
@@ -56,14 +54,12 @@ class Windows:
         return np.asarray(of_one[:: times.behind] // times.behind)
 
     def times(self, times: RowTimes | None) -> RowTimes | None:
-        """Return the times of the last rows."""
         if times is None or times.values is None or times.ticks is None:
             return times
         places = self.steps(times)
         return replace(times, values=times.values[places], ticks=times.ticks[places])
 
     def labels(self, rows: RowLabels, times: RowTimes | None) -> RowLabels:
-        """Return the labels of the last rows."""
         if len(rows.dims) == 1 or times is None or times.values is None:
             return rows.taken(rows.dims[0], self.last)
         sizes, count = rows.sizes, len(times.values)

@@ -48,13 +48,11 @@ def create_array(
 ) -> Iterator[zarr.Array[Any]]:
     """Yield a new zarr v3 array, which appears at `path` when the block ends without an error.
 
-    The array that is yielded is at a hidden staging path next to `path` and must not be used after the block: open
-    `path` again to read it. One file contains `chunk_rows` rows (default: 16 to 32 MB) and all columns; large files are
-    shards of inner chunks of up to 1 MB, so that reading some rows requires little memory. Chunks are compressed by
-    zstd and end in a crc32c checksum; floating and complex arrays have the fill value NaN, and chunks that equal it are
-    written too. After an error the output is deleted and an existing target is unchanged. At a URL such as
-    s3://bucket/x.zarr, chunks are written in place, and last the metadata, without which they cannot be loaded; a store
-    that is replaced there is deleted when writing starts. The remains of a killed run are replaced by the next run.
+    The array that is yielded is at a hidden staging path: open `path` again to read it. A file contains `chunk_rows`
+    rows (default: 16 to 32 MB) and all columns, in inner chunks of up to 1 MB, with zstd and a crc32c checksum; chunks
+    that equal the fill value (NaN) are written too. After an error an existing target is unchanged. At a URL chunks are
+    written in place, and the metadata last; a store that is replaced there is deleted when writing starts. The next run
+    replaces remains of a killed run.
 
     Raises FileExistsError if `path` exists, unless it is a zarr store and `overwrite`, FileNotFoundError or
     PermissionError for a directory or bucket that is missing or not writable, ValueError for chunk_rows < 1, and
@@ -73,10 +71,7 @@ def create_array(
 def _new_array(
     store: Any, shape: Lengths, dtype: np.dtype[Any], inner: Lengths, outer: Lengths, **options: Any
 ) -> zarr.Array[Any]:
-    """Create an array of chunks of `inner` entries along its first dimensions, in files of `outer` entries.
-
-    Chunks contain all entries of other dimensions. They are compressed by zstd, end in a checksum, and are all written.
-    """
+    """Create an array of chunks of `inner` entries along its first dimensions, in files of `outer` entries."""
     import zarr
     from zarr.codecs import Crc32cCodec, ZstdCodec
 
@@ -99,8 +94,7 @@ def _new_array(
 def create_group(path: Location, *, overwrite: bool = False) -> Iterator[zarr.Group]:
     """Yield a new zarr v3 group, which appears at `path` when the block ends without an error.
 
-    Its metadata are then consolidated: zarr and xarray read them in one request. Raises OSError if `path` cannot be
-    written, as `create_array`.
+    Its metadata are consolidated. Raises as `create_array`.
     """
     import zarr
 
@@ -135,8 +129,7 @@ def write_file(path: Location, data: bytes) -> None:
 def refuse_existing(path: Location, overwrite: bool) -> None:
     """Raise an error for an output path that cannot be written, before its result is computed.
 
-    Raises FileExistsError if it exists (with `overwrite`: if it is not a zarr store), and OSError as
-    `Folder.refuse_unwritable`. The remains of a killed run at a URL are ignored.
+    FileExistsError if it exists (with `overwrite`: if it is not a zarr store), OSError if it cannot be written.
     """
     folder = folder_at(path)
     if folder.path is not None:
@@ -177,7 +170,7 @@ def progress_bar(
 ) -> Any:
     """Return a tqdm bar over rows or other units on stderr, shown after 1.5 s.
 
-    `progress` None: only on a terminal. It begins at `initial` rows, which are not part of its rate.
+    It begins at `initial` rows, which are not part of its rate. None: only on a terminal.
     """
     return tqdm(
         total=rows,
@@ -196,8 +189,7 @@ def progress_bar(
 def _staged(path: Location, overwrite: bool, build: Callable[[Any], Node]) -> Iterator[Node]:
     """Yield the result of `build` in a store, which appears at `path` when the block ends without an error.
 
-    On a disk it is written next to its target, and renamed; at a URL in place, the root metadata last. A store that is
-    replaced is moved aside, or deleted at a URL, and remains of killed runs are deleted.
+    On a disk it is written next to its target, and renamed; at a URL in place, the root metadata last.
     """
     refuse_existing(path, overwrite)
     target = local_path(path)
@@ -263,7 +255,7 @@ Array = npt.NDArray[Any]
 class Grid:
     """Sizes of the dimensions of the rows, and chunks of them that are ranges of rows in order.
 
-    Chunks contain `step` entries of the dimension `axis`, one entry of those before, and all entries of those after it.
+    Chunks contain `step` entries of the dimension `axis`, one entry of those before, and all of those after it.
     """
 
     sizes: tuple[int, ...]
@@ -331,9 +323,8 @@ def create_dataset(
 ) -> Iterator[GridTarget]:
     """Yield a new zarr v3 group of an array `name` and the coordinates of `template`.
 
-    It appears at `path` when the block ends without an error, and raises, as `create_array`. The array has the
-    dimensions `dims`, the first of which are those of the `grid`; `attributes` are those of the array, and the
-    attributes of the template are those of the group. Every chunk is written and ends in a checksum.
+    It appears at `path` when the block ends without an error, and raises, as `create_array`. The first `dims` are those
+    of the `grid`; `attributes` are those of the array, those of the template are the group's.
     """
     from zarr.storage import LocalStore
 
@@ -355,10 +346,7 @@ def create_dataset(
 
 
 def _storable(template: xr.Dataset) -> xr.Dataset:
-    """Return the coordinates in stored form: multiple levels separately, categories and text as text.
-
-    Raises ValueError for a coordinate of another type.
-    """
+    """Return coordinates in stored form, levels separately, categories as text; ValueError for other types."""
     for name, coordinate in template.coords.items():
         kind = coordinate.dtype
         if isinstance(kind, np.dtype):
