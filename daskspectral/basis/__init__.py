@@ -1,39 +1,23 @@
 """Bases: the p functions whose span the operator is restricted to.
 
-The default is k(., y_i) at landmarks y_i chosen among the rows. Estimators accept these and all other bases as `basis`,
-and as `right_basis` for the test functions of an operator with singular values; "landmarks", "fourier" and "network"
-are names of `Landmarks()`, `FourierBasis()` and `NeuralBasis()`.
+Estimators accept a basis or recipe as `basis`, and as `right_basis` for test functions; "landmarks", "fourier" and
+"network" name `Landmarks()`, `FourierBasis()` and `NeuralBasis()`.
 
-    basis                                  functions
-    Landmarks(kernel, n_landmarks)         k(., y_i) at chosen rows; by default, kernel and number are chosen too
-    LandmarkBasis(kernel, points)          k(., y_i) at known points
-    RandomFourierFeatures.draw(kernel, d,  random Fourier features of a Gaussian, exponential or Matern kernel
-                      p, random_state)
-    FourierBasis(n_frequencies)            1, cos, sin on a lattice of frequencies in a box, for 1 to 3 variables: one
-                                           pass sums a few modes, which serve any stationary kernel; not for
-                                           operators with two points, such as Transfer
-    TrigonometricBasis(periods, degree)    1, cos, sin and their products for any number of periodic columns
-    MonomialBasis(d, degree)               all monomials up to a total degree
-    HarmonicBasis(manifold, count)         eigenfunctions of a manifold's Laplacian, whole eigenspaces
-    InvariantBasis(harmonic, group)        the combinations of harmonics that are invariant under a group
-    EquivariantBasis(harmonic, group,      equivariant vector-valued ones: f(g x) = ρ(g) f(x)
-                     representation)
-    NeuralBasis(hidden)                    neurons of a perceptron, trained by the operator's loss
-    NearestCentroids(n_centroids)          weights of the nearest centroids, for operators.NeighborJumps
-    NormalizedRBF(centers, width)          normalized Gaussians, a smooth partition of the data, for short
-                                           trajectories; NormalizedRBF.draw(x, p) chooses the centers
-    CallableBasis(function, gradient, d=d) user-defined: function(x (c, d)) -> (p, c), gradient -> (p, c, d)
-    Concatenated((a, b))                   several bases together
-    ConstantBasis(d)                       the function 1
-    DirichletBasis(basis, boundary)        any of these times a function that is 0 at the boundary of the data:
-                                           BoxBoundary(lower, upper), BallBoundary(radius, center), a subclass of
-                                           Boundary
+    Landmarks, LandmarkBasis               kernel functions at chosen rows (the default), or at known points
+    RandomFourierFeatures                  random features of a Gaussian, exponential or Matern kernel
+    FourierBasis                           lattice of frequencies in a box, 1 to 3 variables
+    TrigonometricBasis                     periodic columns
+    MonomialBasis                          monomials up to a total degree
+    HarmonicBasis                          eigenfunctions of a manifold's Laplacian
+    InvariantBasis, EquivariantBasis       harmonics with the symmetries of a group
+    NeuralBasis                            neurons of a trained perceptron
+    NearestCentroids, NormalizedRBF        weights of centroids; smooth partitions of the data
+    CallableBasis                          user-defined functions
+    Concatenated, ConstantBasis            several bases together; the function 1
+    DirichletBasis                         functions that are 0 at a BoxBoundary, BallBoundary or other Boundary
 
-`Landmarks`, `FourierBasis`, `NeuralBasis`, `NearestCentroids` and `DirichletBasis` are recipes: fits call
-`recipe.build(sample, rng)`, and `basis_` is a `LandmarkBasis`, `FourierLattice`, `NetworkBasis`, `CentroidBasis` or
-`DirichletFunctions`. A user-defined recipe is a subclass of `BasisRecipe` with `cost`, `probe` and `build`.
-
-`daskspectral.testing.check_basis` tests a user-defined basis.
+`Landmarks`, `FourierBasis`, `NeuralBasis`, `NearestCentroids` and `DirichletBasis` are recipes, whose `build` returns
+the `basis_` of a fit. `daskspectral.testing.check_basis` tests user-defined bases.
 
     >>> import numpy as np
     >>> import daskspectral as dsp

@@ -40,17 +40,16 @@ MODERATE = 30  # powers of two by which square-root weights may differ from 1 in
 class GradientSum(Protocol):
     """Direct sum of sum_k <grad phi_i, grad phi_j>(x_k) for one basis."""
 
-    def add(self, evaluation: Any) -> None:
-        """Add one block."""
+    def add(self, evaluation: Any) -> None: ...
 
     def result(self, gram: Array) -> Array:
-        """Return the matrix (p, p), given the sum of phi phi^T over the same blocks, on their device."""
+        """Return the matrix (p, p), given the sum of phi phi^T over the same blocks."""
 
 
 def contraction(
     left: Basis, right: Basis, products: Sequence[AtomProduct], dtype: Any, workspace: Workspace
 ) -> PairContraction | BlockContraction:
-    """Return empty sums of products between two bases, one for each pair of concatenated parts."""
+    """Return empty sums of products between two bases, for each pair of concatenated parts."""
     if left.parts == (left,) and right.parts == (right,):
         return PairContraction(left, right, products, dtype, workspace)
     return BlockContraction(left, right, products, dtype, workspace)
@@ -58,8 +57,6 @@ def contraction(
 
 class PairContraction:
     """Sums of products of features, one matrix (p, q) each, by one GEMM or SYRK per block.
-
-    Gradients are summed by the direct sum of the basis if it has one.
 
     Examples
     --------
@@ -90,7 +87,6 @@ class PairContraction:
         self.dimension, self.shape = left.dimension, shape
 
     def add(self, lefts: Mapping[str, Evaluation], rights: Mapping[str, Evaluation], block: Block) -> None:
-        """Add one block, with the evaluations of the two bases at each view."""
         for product, total in self.sums.items():
             for a, b in scalar_pairs(product, block, self.dimension):
                 left = scalar_feature(lefts, a, block)
@@ -114,10 +110,7 @@ class PairContraction:
 
 
 def _weighted(left: Array, right: Array, weight: Array) -> tuple[Array, Array]:
-    """Return features (p, c) times weights (c,), and features (q, c).
-
-    Rows of weight 0 are dropped if most are.
-    """
+    """Return features (p, c) times weights (c,), and features (q, c), without most rows of weight 0."""
     kept = weight.nonzero()[0]
     if 2 * len(kept) < len(weight):
         left, right, weight = left[:, kept], right[:, kept], weight[kept]
@@ -134,10 +127,7 @@ def _gram_of(product: AtomProduct) -> AtomProduct:
 
 
 class BlockContraction:
-    """Contraction for each pair of parts.
-
-    In a symmetric matrix the lower blocks mirror the upper ones.
-    """
+    """Contraction for each pair of parts; in a symmetric matrix the lower blocks mirror the upper."""
 
     def __init__(self, left: Basis, right: Basis, products: Sequence[AtomProduct], dtype: Any, workspace: Workspace):
         self.products = tuple(products)
@@ -152,14 +142,12 @@ class BlockContraction:
                     self.pairs[i, j] = contraction(a, b, wanted, dtype, workspace)
 
     def add(self, lefts: Mapping[str, Evaluation], rights: Mapping[str, Evaluation], block: Block) -> None:
-        """Add one block, with the evaluations of the two bases at each view."""
         for (i, j), pair in self.pairs.items():
             left = {v: _parts(e)[i] for v, e in lefts.items()}
             right = {v: _parts(e)[j] for v, e in rights.items()}
             pair.add(left, right, block)
 
     def result(self) -> dict[AtomProduct, Array]:
-        """Return the sums in float64 on the host."""
         found = {key: pair.result() for key, pair in self.pairs.items()}
         rows, columns = range(len(self.rows)), range(len(self.columns))
 
@@ -184,6 +172,7 @@ class Accumulator(ABC):
     See Also
     --------
     Basis.accumulator : Returns one; `Basis.matrices` converts its results to matrices of forms.
+        Returns an accumulator.
 
     Examples
     --------
@@ -202,7 +191,6 @@ class Accumulator(ABC):
 
     @final
     def add(self, block: Block) -> None:
-        """Add one block of rows."""
         # OpenBLAS flags invalid values for finite products too; sums are checked before solving
         with np.errstate(invalid="ignore"), numbered(block.fields):
             self._add(block)
@@ -219,8 +207,8 @@ class Accumulator(ABC):
 class MatrixSums(Accumulator):
     """Sums of forms (p, q) between two bases, and of functionals (p,) or (p, m), by name.
 
-    Each basis is evaluated once per block and view for all its products; if both bases are the same, one contraction
-    serves all forms. Views of consecutive rows are evaluated together.
+    Each basis is evaluated once per block and view; equal bases share one contraction, consecutive rows one
+    evaluation.
     """
 
     def __init__(
@@ -289,10 +277,7 @@ class MatrixSums(Accumulator):
 
 
 class ModeSums(Accumulator):
-    """Sums of Fourier modes exp(-i j.t), times the `weights` of forms.
-
-    |j_a| <= 2 m_a; results are named after the forms.
-    """
+    """Sums of Fourier modes exp(-i j.t), |j_a| <= 2 m_a, times the `weights` of forms, by form name."""
 
     def __init__(self, lattice: FourierLattice, weights: Sequence[ModeWeight], workspace: Workspace):
         super().__init__(workspace)
@@ -324,10 +309,7 @@ class ModeSums(Accumulator):
         return np.concatenate(columns)
 
     def result(self) -> dict[str, NDArray[Any]]:
-        """Return the modes by name.
-
-        Their shape is (2 M_1 + 1, ...), or (m, 2 M_1 + 1, ...) for a weight with m columns.
-        """
+        """Return the modes (2 M_1 + 1, ...) by name, (m, 2 M_1 + 1, ...) for a weight with m columns."""
         if self._sum is None:
             return {}
         found, sums, start = {}, self._sum.result(), 0
@@ -339,10 +321,7 @@ class ModeSums(Accumulator):
 
 
 def evaluate(basis: Basis, block: Block, atoms: list[Atom]) -> dict[str, Evaluation]:
-    """Evaluate the atoms of a basis on a block of rows: one `Evaluation` for each view, by its name.
-
-    Views of consecutive rows are evaluated together, each row once.
-    """
+    """Return the `Evaluation` of a basis on a block for each view, by name; consecutive rows once."""
     leaves = list(dict.fromkeys(leaf for a in atoms for leaf in a.leaves))
     views = dict.fromkeys(a.view for a in leaves)
     rows = joined(block) if len(block.shifts) > 1 and all(leaf.kind == "value" for leaf in leaves) else None
@@ -353,10 +332,7 @@ def evaluate(basis: Basis, block: Block, atoms: list[Atom]) -> dict[str, Evaluat
 
 
 def joined(block: Block) -> Array | None:
-    """Return the rows of x and their successors, (c + s, d).
-
-    None unless all views are slices of these.
-    """
+    """Return the rows of x and their successors, (c + s, d), if all views are slices of these; else None."""
     x, shifts = block.x, block.shifts
     last = max(shifts, key=lambda view: shifts[view])
     c, longest = len(x), shifts[last]

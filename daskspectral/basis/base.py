@@ -29,10 +29,7 @@ DENSE_ROWS = 2048  # enough that adding products (p, p) is cheap; panels fit the
 
 @dataclass(frozen=True, eq=False)
 class Translation:
-    """Basis of functions g with g(x + delta) = T f(x) + t, for the functions f of another basis.
-
-    `matrix` is T (p, p) and `constant` is t (p,).
-    """
+    """Functions g with g(x + delta) = T f(x) + t for the functions f of another basis; `matrix` is T, `constant` is t."""
 
     basis: Basis
     matrix: Array
@@ -40,12 +37,12 @@ class Translation:
 
     @classmethod
     def same(cls, basis: Basis) -> Translation:
-        """Return the translation of functions that move with the points."""
+        """Return the identity, for functions that move with the points."""
         return cls(basis, np.eye(basis.size), np.zeros(basis.size))
 
     @property
     def is_same(self) -> bool:
-        """True if the functions move with the points."""
+        """True for the identity."""
         return not self.constant.any() and np.array_equal(self.matrix, np.eye(len(self.constant)))
 
 
@@ -98,10 +95,7 @@ class Basis(BasisRecipe):
 
     @property
     def components(self) -> int:
-        """Number of components k of a function's values.
-
-        Features are (p, k c), component by component.
-        """
+        """Number of components k of a value; features are (p, k c), component by component."""
         return 1
 
     @property
@@ -111,21 +105,18 @@ class Basis(BasisRecipe):
 
     @property
     def local(self) -> NDArray[np.bool_]:
-        """Mask (p,) of the functions that decay away from a center, and so may be supported by few points."""
+        """Mask (p,) of functions that decay away from a center, and so may be supported by few points."""
         return np.zeros(self.size, dtype=bool)
 
     def translated(self, delta: Array) -> Translation | None:
-        """Return the basis of the same span of points x + delta, for a vector delta (d,).
+        """Return the basis of the same span at points x + delta (d,), or None if this is not known.
 
-        None if the span of the functions and the constant depends on the origin, or this is not known.
+        The span includes the constant.
         """
         return None
 
     def in_units(self, units: Array) -> Basis:
-        """Return the same span by functions in the range of float32, if possible.
-
-        `units` (d,) are magnitudes of the columns.
-        """
+        """Return the same span by functions in float32's range, if possible; `units` (d,) are column magnitudes."""
         return self
 
     @property
@@ -134,10 +125,7 @@ class Basis(BasisRecipe):
         return False
 
     def norm(self, gram: Array) -> Array:
-        """Return K (p, p), such that aᵀ K a is the squared norm of sum a_i φ_i in the function space.
-
-        By default, K is the diagonal of the Gram matrix (p, p): the mean squares of the functions.
-        """
+        """Return K (p, p) of the squared norm aᵀ K a of sum a_i φ_i; by default the diagonal of the Gram matrix."""
         return np.diag(np.diag(gram))
 
     @property
@@ -156,7 +144,7 @@ class Basis(BasisRecipe):
 
     @property
     def landmark_parts(self) -> tuple[LandmarkBasis, ...]:
-        """Parts that are functions of a kernel at landmarks, without boundary functions.
+        """Parts that are kernel functions at landmarks, without boundary functions.
 
         Examples
         --------
@@ -169,7 +157,7 @@ class Basis(BasisRecipe):
         return ()
 
     def is_zero(self, atom: Atom) -> bool:
-        """Return whether the atom of every basis function is identically zero."""
+        """Return whether the atom of every function is identically zero."""
         return False
 
     def gradient_sum(self, dtype: Any, workspace: Workspace) -> GradientSum | None:
@@ -193,8 +181,8 @@ class Basis(BasisRecipe):
     ) -> Accumulator:
         """Return an accumulator of forms and functionals, with `right` as the test functions.
 
-        The form `gram` is summed between trial and trial functions, `right_gram` between test and test, every other
-        form between trial and test; the functional `right_first` of test functions, every other one of trial functions.
+        The form `gram` pairs trial with trial functions, `right_gram` test with test, all others trial with test. The
+        functional `right_first` is of test functions, all others of trial functions.
         """
         return MatrixSums(self, right, forms, functionals, dtype, workspace)
 
@@ -203,7 +191,7 @@ class Basis(BasisRecipe):
         return dict(sums)
 
     def sum_cost(self, forms: Forms, functionals: Functionals, device: str) -> SumCost | None:
-        """Return the cost of the sums, for the plan of a pass; None if they are the matrices of the forms."""
+        """Return the cost of the sums, for plans; None if they are the matrices of the forms."""
         return None
 
     @property
@@ -222,7 +210,7 @@ class Basis(BasisRecipe):
 
     @property
     def parts(self) -> tuple[Basis, ...]:
-        """Bases that this one concatenates; otherwise itself."""
+        """Concatenated bases; otherwise the basis itself."""
         return (self,)
 
     def values(self, x: Array, dtype: Any = float) -> Array:
@@ -231,10 +219,7 @@ class Basis(BasisRecipe):
         return self.at(block, [VALUE]).feature(VALUE)
 
     def check_order(self, order: int, operator: str) -> None:
-        """Raise SmoothnessError if the basis lacks derivatives of this order.
-
-        Messages name the `operator`.
-        """
+        """Raise SmoothnessError, which names the `operator`, if derivatives of this order are missing."""
         if order > self.order:
             lacking = self
             while (part := next(p for p in lacking.parts if order > p.order)) is not lacking:

@@ -20,8 +20,7 @@ Interval = tuple[float, float]
 class Boundary(Registered, ABC):
     """Boundary function w, positive in a domain, that decreases linearly to 0 at its boundary.
 
-    A subclass implements `values`, `gradient` for forms with first derivatives and `hessian` for second ones, and
-    declares a lower `order` if it lacks some.
+    A subclass implements `values`, and `gradient` and `hessian` for derivatives, or declares a lower `order`.
 
     See Also
     --------

@@ -38,10 +38,7 @@ class Differentiated(Basis):
 
     @abstractmethod
     def differentiate(self, x: Array) -> Array:
-        """Return grad phi_i(x_k), (p, c, d), at points (c, d).
-
-        Raises SmoothnessError if it is not known.
-        """
+        """Return grad phi_i(x_k), (p, c, d), at points (c, d); raise SmoothnessError if it is not known."""
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         return _DifferentiatedEvaluation(self, block)
@@ -52,8 +49,7 @@ class CallableBasis(Differentiated):
     """User-defined basis: p functions, evaluated together.
 
     Functions are called with float64 points, block by block, from several threads at once; the constructor calls them
-    on a few points of the unit cube to determine p. A saved model keeps only import paths, so that functions to be
-    saved must be defined in a module.
+    to determine p. A saved model keeps only import paths, so that functions to be saved must be defined in a module.
 
     Parameters
     ----------
@@ -130,14 +126,9 @@ class CallableBasis(Differentiated):
         return f"CallableBasis has first derivatives at most. {super().remedy(order)}"
 
     def evaluate(self, x: Array) -> Array:
-        """Return phi_i(x_k), (p, c). Raises ValueError if the function returns another shape."""
         return self._shaped("function", self.function, x, (self.size, len(x)), "(p, c)")
 
     def differentiate(self, x: Array) -> Array:
-        """Return grad phi_i(x_k), (p, c, d).
-
-        Raises SmoothnessError without a gradient, and ValueError for another shape.
-        """
         if self.gradient is None:
             raise SmoothnessError(f"{self.description} have no gradient. {self.remedy(1)}")
         return self._shaped("gradient", self.gradient, x, (self.size, *x.shape), "(p, c, d)")
@@ -156,8 +147,7 @@ def name_of(function: Callable[..., Any]) -> str:
 
 def _misshapen(role: str, function: Function, shape: tuple[int, ...], points: tuple[int, ...], wanted: str) -> str:
     return (
-        f"the {role} {name_of(function)} of a CallableBasis must return {wanted}, one row for each function, got shape "
-        f"{shape} at points {points}."
+        f"the {role} {name_of(function)} of a CallableBasis must return {wanted}, got shape {shape} at points {points}."
     )
 
 
@@ -194,9 +184,8 @@ NEIGHBORS = 2  # whose distances are the spacing of centers
 class NormalizedRBF(Differentiated):
     """Normalized Gaussians φ_i(x) = exp(-|x - y_i|² / 2 w²) / Σ_j exp(-|x - y_j|² / 2 w²).
 
-    As w tends to 0 they become the indicators of the Voronoi cells of the centers, the states of a Markov state model;
-    a width near the distance of neighboring centers makes them smooth. They are bounded far from all centers, and their
-    span contains the constant. A few of them suit short trajectories, whose rows determine few functions.
+    A smooth partition, bounded far from all centers, whose span contains the constant; as w tends to 0, the indicators
+    of Voronoi cells, the states of a Markov state model. A few of them suit short trajectories.
 
     Parameters
     ----------

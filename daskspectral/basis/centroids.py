@@ -1,7 +1,7 @@
-"""Weights of the nearest centroids, by which a random walk between rows is defined.
+"""Weights of nearest centroids, which define a random walk between rows.
 
-Each row x has weights a(x) (p,) of the nearest centroids, with sum 1. The walk steps from a row to a centroid, and back
-to a row, with probabilities proportional to these weights: `operators.NeighborJumps`.
+The walk steps from a row to a centroid and back to a row, with probabilities proportional to the weights a(x) (p,),
+whose sum is 1: `operators.NeighborJumps`.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class CentroidBasis(Differentiated):
     radius : float
         Median local radius of the rows; 0 if unknown.
     reach : float
-        Largest local radius of the rows; rows farther from the centroids than three times this are outliers.
+        Largest local radius of the rows; rows farther than three times this from the centroids are outliers.
 
     See Also
     --------
@@ -102,10 +102,7 @@ class CentroidBasis(Differentiated):
     def placed(
         cls, points: Array, m: int, sets: int, n_nearest: int, rng: np.random.Generator, *groups: Indices
     ) -> Self:
-        """Return sets of m centroids by k-means of the rows (n, d).
-
-        Each of the given groups of rows has five centroids.
-        """
+        """Return sets of m centroids by k-means of the rows (n, d), five in each of the given groups of rows."""
         rest = np.delete(points, np.concatenate(groups), axis=0) if groups else points
         some = [(rest, m - GROUP_CENTROIDS * len(groups)), *((points[rows], GROUP_CENTROIDS) for rows in groups)]
         parts = [(x, distinct_rows(x)[0], count) for x, count in some]
@@ -116,7 +113,7 @@ class CentroidBasis(Differentiated):
         return replace(basis, radius=float(np.median(positive)) if len(positive) else 0.0, reach=float(radii.max()))
 
     def redrawn(self, points: Array, rng: np.random.Generator) -> CentroidBasis:
-        """Return the same number of other random centroids of rows (n, d)."""
+        """Return the basis with as many other random centroids of rows (n, d)."""
         sets, m, _ = self.centroids.shape
         shape = min(m, len(distinct_rows(points)[0])), sets, self.n_nearest
         basis = CentroidBasis.placed(points, *shape, rng)
@@ -124,7 +121,7 @@ class CentroidBasis(Differentiated):
         return CentroidBasis.placed(points, *shape, rng, *groups) if groups else basis
 
     def walk_values(self, points: Array, most: int) -> Array:
-        """Return the `most` smallest eigenvalues of the walk for rows (n, d), beyond the constant's."""
+        """Return the `most` smallest eigenvalues of the walk on rows (n, d), without the constant's."""
         a, radii = self.neighbors(points)
         return walk_values(jumps(a, self.row_weights(radii)).toarray(), most)
 
@@ -249,10 +246,7 @@ def symmetric(packed: Array, size: int) -> Any:
 
 
 class NearestSearch:
-    """Nearest-neighbor search among points (m, d): by a tree, or for many columns by products.
-
-    Points and rows are centered, and scaled by a power of two so that squares keep their digits.
-    """
+    """Nearest-neighbor search among points (m, d): by a tree, or for many columns by products."""
 
     def __init__(self, points: Array):
         mean = points.mean(axis=0)
@@ -264,11 +258,11 @@ class NearestSearch:
         self.points, self.squares = own, np.square(own).sum(axis=1)
 
     def apart(self, k: int) -> Array:
-        """Return the distances (m,) of each point from its k-th neighbor."""
+        """Return the distance (m,) of each point to its k-th neighbor."""
         return self(self.points * self.unit + self.center, k + 1)[0][:, -1]
 
     def __call__(self, x: Array, k: int) -> tuple[Array, NDArray[np.integer[Any]]]:
-        """Return distances (c, k) and indices of the k nearest points of rows x (c, d), ascending."""
+        """Return ascending distances (c, k) and indices of the k nearest points of rows x (c, d)."""
         x = (x - self.center) / self.unit
         if self.tree is not None:
             found = self.tree.query(x, np.arange(1, k + 1))
@@ -314,7 +308,7 @@ class SparseSum(Registered):
 
 
 class JumpSums(Accumulator):
-    """Sum of w a aᵀ over rows with centroid weights a, w = (radius / r)² times the sample weights."""
+    """Sum of w a aᵀ over rows with centroid weights a and w = (radius / r)² times the sample weights."""
 
     def __init__(self, basis: CentroidBasis, workspace: Workspace):
         super().__init__(workspace)
@@ -329,7 +323,6 @@ class JumpSums(Accumulator):
         self._sum = self._sum + jumps(a, weights)
 
     def result(self) -> dict[str, Any]:
-        """Return the upper triangle of the sum, row by row, as a sparse vector."""
         p, found = self._basis.size, self._sum.tocoo()
         row, column = found.row.astype(np.int64), found.col.astype(np.int64)
         upper = row <= column
@@ -355,16 +348,16 @@ class NearestCentroids(CallRepr, Parameterized, BasisRecipe):
     Parameters
     ----------
     n_centroids : int
-        Number of centroids of a set; a cluster requires four. It is limited to a third of the distinct rows, or, for a
-        local dimension d > 2, to one centroid per 1.5 d rows (at most ten rows).
+        Number of centroids of a set; a cluster requires four. At most a third of the distinct rows or, for a local
+        dimension d > 2, one centroid per 1.5 d rows (at most ten rows).
     n_nearest : int
-        Number of nearest centroids of each set that have a positive weight at a row.
+        Number of nearest centroids of each set with a positive weight at a row.
     n_sets : int or "auto"
-        Number of independent sets, whose average is smoother than one. "auto": about 1000 functions together, from at
-        most 20 sets.
+        Number of independent sets, whose average is smoother than one. "auto": about 1000 functions together, at most
+        20 sets.
     max_components : int, optional
-        Number of clusters. The number of centroids is halved, up to three times, while their graph has more connected
-        components. Isolated groups of at least 11 rows have five centroids if only this opens a gap in the eigenvalues
+        Number of clusters. The number of centroids is halved, up to three times, while their graph has more
+        components. Isolated groups of at least 11 rows get five centroids if only this opens a gap in the eigenvalues
         after this number.
 
     See Also
@@ -441,10 +434,9 @@ def distinct_rows(points: Array) -> tuple[Array, Indices]:
 
 
 def local_dimension(distinct: Array, rng: np.random.Generator) -> float:
-    """Return the mean local dimension of distinct rows (n, d).
+    """Return the local dimension of distinct rows (n, d), by maximum likelihood from ten neighbors.
 
-    The maximum likelihood estimate of Levina and Bickel 2004 from the distances of the ten nearest rows, averaged as by
-    MacKay and Ghahramani.
+    Levina and Bickel 2004, averaged as by MacKay and Ghahramani.
     """
     k = min(NEIGHBORS, len(distinct) - 1)
     if k < 3:
@@ -458,8 +450,8 @@ def local_dimension(distinct: Array, rng: np.random.Generator) -> float:
 def spread_rows(points: Array, m: int, rng: np.random.Generator) -> NDArray[np.integer[Any]]:
     """Return the indices of m random rows (n, d), stratified by region.
 
-    Regions are halved at the median along the difference of two of their rows, which is invariant under rotations, and
-    every (n / m)-th row in this order is selected. Small clusters have too few centroids less often than at random.
+    Regions are halved at the median along the difference of two of their rows, which is invariant under rotations;
+    every (n / m)-th row in this order is selected. Fewer small clusters than at random have too few centroids.
     """
     order, ends, n = np.arange(len(points)), np.array([0, len(points)]), len(points)
     points = points - points[0]

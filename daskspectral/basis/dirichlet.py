@@ -1,4 +1,4 @@
-"""Dirichlet boundary conditions: functions times a boundary function, with derivatives by the product rule."""
+"""Dirichlet boundary conditions: functions times a boundary function, by the product rule."""
 
 from __future__ import annotations
 
@@ -27,16 +27,14 @@ SLOPE = Field("gradient of the boundary function")
 
 @dataclass(frozen=True, eq=False)
 class DirichletBasis(Parameterized, BasisRecipe):
-    """Recipe of functions that are 0 at the boundary of the data, for Dirichlet boundary conditions.
-
-    The functions of a basis are multiplied by a boundary function; estimators add no constant to them.
+    """Recipe of functions times a boundary function, 0 at the boundary of the data; no constant is added.
 
     Parameters
     ----------
     basis : BasisRecipe
         Functions, such as `MonomialBasis(d, 8)` or `Landmarks()`.
     boundary : Boundary
-        Factor: a `BoxBoundary`, a `BallBoundary` or a subclass of `Boundary`, in the prepared columns.
+        Factor, such as a `BoxBoundary`, in the prepared columns.
 
     See Also
     --------
@@ -101,9 +99,7 @@ class DirichletBasis(Parameterized, BasisRecipe):
 
 @dataclass(frozen=True, eq=False)
 class DirichletFunctions(Basis):
-    """Functions u_i = w φ_i of a basis φ and a boundary function w.
-
-    Derivatives up to the second order are available.
+    """Functions u_i = w φ_i of a basis φ and a boundary function w, with derivatives up to the second order.
 
     Parameters
     ----------
@@ -135,9 +131,7 @@ class DirichletFunctions(Basis):
         check_type("boundary", self.boundary, Boundary, "such as daskspectral.basis.BoxBoundary(lower, upper)")
         d = self.inner.dimension
         if self.boundary.dimension not in (None, d):
-            raise ValueError(
-                f"{self.boundary!r} has {self.boundary.dimension} columns, but the functions have {d} variables."
-            )
+            raise ValueError(f"{self.boundary!r} has {self.boundary.dimension} columns, but the functions have {d}.")
 
     @property
     def landmark_parts(self) -> tuple[LandmarkBasis, ...]:
@@ -194,10 +188,7 @@ class DirichletFunctions(Basis):
 
 
 class _DirichletEvaluation(Evaluation):
-    """One block of the functions.
-
-    Features of the basis are multiplied by w; terms with derivatives of w use them without it.
-    """
+    """Evaluation of the functions w φ_i on one block."""
 
     def __init__(self, basis: DirichletFunctions, block: Block, atoms: Sequence[Atom]):
         self.basis, self.inner, self.boundary = basis, basis.inner, basis.boundary
@@ -219,7 +210,6 @@ class _DirichletEvaluation(Evaluation):
 
     @cached_property
     def plain(self) -> Evaluation:
-        """Evaluation of phi without w."""
         return self.inner.at(self.block.part("plain"), [VALUE, Atom("along", direction=SLOPE)])
 
     feature = cached(Evaluation.feature)
@@ -252,7 +242,7 @@ class _DirichletEvaluation(Evaluation):
         return self._plus(self.scaled.second(atom, block) + turned, curved)
 
     def _plus(self, scaled: Array, factors: Array) -> Array:
-        """Return a new array, scaled + phi times factors (c,)."""
+        """Return scaled + phi times factors (c,) as a new array."""
         phi = self.plain.feature(VALUE)
         return np.asarray(scaled + phi * factors.astype(phi.dtype, copy=False))
 
@@ -262,7 +252,7 @@ class _DirichletEvaluation(Evaluation):
 
 @dataclass(frozen=True)
 class _Sets(Boundary):
-    """Function of the distances (s,) of points from sets, domains of boundary functions."""
+    """Function of the distances (s,) of points from sets, which are domains of boundary functions."""
 
     sets: tuple[Boundary, ...]
     expects: ClassVar = {"sets": Boundary}
@@ -279,15 +269,15 @@ class _Sets(Boundary):
         return np.zeros(len(x), bool)
 
     def _depths(self, x: Array) -> Array:
-        """Return the distances (c, s) of points outside of each set, 0 inside."""
+        """Return the distances (c, s) of points from the sets, 0 inside."""
         return np.maximum(-np.stack([boundary.values(x) for boundary in self.sets], axis=1), 0)
 
     def _gradients(self, x: Array) -> Array:
-        """Return the gradients of the depths (c, s, d), 0 in either set."""
+        """Return the gradients of the distances (c, s, d), 0 in the sets."""
         return self._beyond(x, [boundary.gradient(x) for boundary in self.sets])
 
     def _hessians(self, x: Array) -> Array:
-        """Return the second derivatives of the depths (c, s, d, d), 0 in either set."""
+        """Return the second derivatives of the distances (c, s, d, d), 0 in the sets."""
         return self._beyond(x, [boundary.hessian(x) for boundary in self.sets])
 
     def _beyond(self, x: Array, derivatives: list[Array]) -> Array:
@@ -296,7 +286,7 @@ class _Sets(Boundary):
 
 
 class _Product(_Sets):
-    """Product of the depths: 0 in every set."""
+    """Product of the distances: 0 in every set."""
 
     def values(self, x: Array) -> Array:
         return np.asarray(self._depths(x).prod(axis=1))
@@ -313,7 +303,7 @@ class _Product(_Sets):
         return found
 
     def _others(self, x: Array) -> Array:
-        """Return the product of the depths in the other sets, (c, s)."""
+        """Return the product of the distances from the other sets, (c, s)."""
         depths = self._depths(x)
         return depths[:, ::-1] if len(self.sets) > 1 else np.ones_like(depths)
 
@@ -324,7 +314,7 @@ class _Guess(_Sets):
     def values(self, x: Array) -> Array:
         a, b = self._depths(x).T
         if not (a + b > 0).all():
-            raise ValueError(f"the sets a and b share points, such as {x[np.argmin(a + b)]}. Pass disjoint sets.")
+            raise ValueError(f"sets a and b must be disjoint, got the common point {x[np.argmin(a + b)]}.")
         return np.asarray(a / (a + b))
 
     def gradient(self, x: Array) -> Array:
@@ -339,7 +329,7 @@ class _Guess(_Sets):
 
 
 def outside_of(sets: tuple[Boundary, ...], basis: Basis) -> Basis:
-    """Return a basis that vanishes in the sets, and for two sets also the initial guess."""
+    """Return a basis that vanishes in the sets, with the initial guess if there are two."""
     vanishing = DirichletFunctions(basis, _Product(sets))
     if len(sets) == 1:
         return vanishing

@@ -1,4 +1,4 @@
-"""Evaluation of a basis on one block of rows: features, their products, and buffers."""
+"""Evaluation of a basis on one block of rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Array = NDArray[np.floating[Any]]
 VALUE = Atom("value")
 
 NUMBER = "row number"
-"""Field of a batch with the row numbers in the data; forms cannot read a field of this name."""
+"Field with the row numbers in the data; forms cannot read a field of this name."
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,13 @@ class Block:
     points : str
         Name of the field with the points of this view.
     owner : str
-        Prefix of buffer names, which separates evaluations that exist at the same time.
+        Prefix of buffer names, which separates simultaneous evaluations.
     shared : dict, optional
-        Results shared by several evaluations of the same functions on the block.
+        Results shared by evaluations of the same functions on the block.
     host : Block, optional
         The same rows on the host, for functions that an accelerator cannot evaluate.
     shifts : mapping of str to int
-        Number of rows by which the points of a view follow those of x.
+        Rows by which the points of a view follow those of x.
 
     See Also
     --------
@@ -103,7 +103,7 @@ class Block:
         return self.fields[self.points]
 
     def on(self, workspace: Workspace) -> Block:
-        """Return the block on the workspace's device, with its buffers; on the host, the block itself."""
+        """Return the block on the workspace's device, with its buffers."""
         device = workspace.device
         if not device.accelerated:
             return self
@@ -115,7 +115,7 @@ class Block:
 class Evaluation:
     """Features of a basis on one block, multiplied by square-root sample weights.
 
-    A subclass implements `feature`; or `value`, and `along` and `partial` if the basis has derivatives.
+    A subclass implements `feature`; or `value`, and `along` and `partial` for derivatives.
 
     See Also
     --------
@@ -151,7 +151,6 @@ class Evaluation:
 
     @property
     def value(self) -> Array:
-        """Values (p, c)."""
         raise NotImplementedError
 
     def mapped(self, mapping: Callable[[Array], Array]) -> Evaluation:
@@ -182,7 +181,7 @@ class Evaluation:
 
 
 def cached(method: Callable[..., Array]) -> Callable[..., Array]:
-    """Decorate a method of an evaluation, so that the feature of an atom is computed once."""
+    """Decorate a method of an evaluation, so that each atom's feature is computed once."""
 
     @wraps(method)
     def found(self: Evaluation, atom: Atom, *block: Block) -> Array:
@@ -237,7 +236,7 @@ def numbered(fields: Mapping[str, Array]) -> AbstractContextManager[None]:
 
 
 def scalar_feature(evaluations: Mapping[str, Evaluation], atom: Atom, block: Block) -> Array:
-    """Return a scalar atom of all functions, (p, c); terms of sums are added row by row."""
+    """Return a scalar atom of all functions, (p, c)."""
     if atom.kind == "second":
         return evaluations[atom.view].second(atom, block)
     if atom.kind != "sum":
@@ -276,14 +275,14 @@ def scalar_pairs(product: AtomProduct, block: Block, d: int) -> Iterator[tuple[A
     lefts, rights = _coordinates(product.left, block, d), _coordinates(product.right, block, d)
     if len(lefts) != len(rights):
         raise ValueError(
-            f"inner() requires the same number of directions on both sides, got {len(lefts)} of "
+            f"inner() requires as many directions of both functions, got {len(lefts)} of "
             f"{product.left.direction} and {len(rights)} of {product.right.direction}."
         )
     yield from zip(lefts, rights, strict=True)
 
 
 def _coordinates(atom: Atom, block: Block, d: int) -> list[Atom]:
-    """Return the coordinates of a gradient, or of the derivatives along several directions."""
+    """Return the scalar atoms of a gradient, or of derivatives along several directions."""
     if atom.direction is None:
         return [replace(atom, kind="partial", alpha=unit_index(axis, d)) for axis in range(d)]
     count, path = block.field(atom.direction).shape[1], atom.direction.path
@@ -294,7 +293,7 @@ def _coordinates(atom: Atom, block: Block, d: int) -> list[Atom]:
 def pair_with_field(evaluation: Evaluation, pairing: Pairing, block: Block) -> Array:
     """Return Σ_k w_k atom(φ_i)(x_k) target_k over one block, (p,) or (p, m).
 
-    Functions with several components are multiplied with those of the target (c, k): (p, 1).
+    Functions with components are multiplied with those of the target (c, k): (p, 1).
     """
     if isinstance(evaluation, ConcatenatedEvaluation):  # by parts, without a copy of all features
         return np.concatenate([pair_with_field(part, pairing, block) for part in evaluation.parts])
@@ -314,7 +313,7 @@ def pair_with_field(evaluation: Evaluation, pairing: Pairing, block: Block) -> A
 
 
 def _weighted(target: Array, pairing: Pairing, block: Block) -> Array:
-    """Return a target (c, ...) times the weight of a pairing and the square-root sample weights."""
+    """Return a target (c, ...) times the pairing's weight and the square-root sample weights."""
     if pairing.weight is not None:
         target = (target.T * block.field(pairing.weight)).T
     if block.scale is not None:

@@ -1,4 +1,4 @@
-"""Cosines and sines: random Fourier features and trigonometric functions of angles."""
+"""Random Fourier features, and trigonometric functions of angles."""
 
 from __future__ import annotations
 
@@ -30,13 +30,11 @@ SMOOTHNESS, SCALE = 2.5, 2 * math.pi / 10  # scale of the Matérn kernel of angl
 class RandomFourierFeatures(Basis):
     """Random Fourier features √(variance / m) cos(w_i.x) and √(variance / m) sin(w_i.x), p = 2 m.
 
-    The cosines come first. Each frequency has a cosine and a sine instead of a cosine with a random phase, so that
-    φ(x).φ(y) depends on x - y alone, as the kernel does; the span does not depend on the origin; and the derivative of
-    one function is the other times w, so that the Dirichlet form follows from the Gram matrix. The mean of φ(x).φ(y)
-    over w is the kernel, and |φ(x)|² = variance = k(x, x) at every point.
+    The cosines are first. The mean of φ(x).φ(y) over w is the kernel, φ(x).φ(y) depends on x - y alone, and |φ(x)|² =
+    variance = k(x, x). The Dirichlet form follows from the Gram matrix.
 
-    All derivatives exist for any kernel. For a rough kernel, Exponential or Matern(0.5), the frequencies have no second
-    moment, and a few very fast oscillations dominate the Dirichlet form.
+    All derivatives exist, but frequencies of Exponential and Matern(0.5) have no second moment: a few very fast
+    oscillations dominate the Dirichlet form.
 
     Parameters
     ----------
@@ -83,9 +81,9 @@ class RandomFourierFeatures(Basis):
     ) -> RandomFourierFeatures:
         """Return p features with frequencies from the kernel's spectral density.
 
-        Gaussian(scale): normal, with standard deviation 1/scale. Matern(nu, scale): multivariate Student t with 2 nu
-        degrees of freedom, divided by scale; Exponential has one degree, a Cauchy distribution. Raises ValueError for
-        other kernels and odd p.
+        Gaussian(scale): normal with standard deviation 1/scale. Matern(nu, scale): multivariate Student t with 2 nu
+        degrees of freedom, divided by scale; Exponential has one, a Cauchy distribution. Raises ValueError for other
+        kernels and odd p.
         """
         check_type("kernel", kernel, Kernel, "one of daskspectral.kernels, such as Gaussian(1.0)")
         dimension, p = check_integer("dimension", dimension), check_integer("p", p, 2)
@@ -125,10 +123,9 @@ class RandomFourierFeatures(Basis):
 class TrigonometricBasis(Basis):
     """Trigonometric functions 1, √2 cos(k.t) and √2 sin(k.t) of angles t = 2π x / period.
 
-    The frequencies are the integer vectors k with Σ |k_a| ≤ degree, one of each pair +-k. The functions span the
-    products of cosines and sines of periodic columns up to a total degree, and are orthonormal for uniform columns. A
-    penalty weights them as the functions of a Matérn 5/2 kernel whose scale is a tenth of each period: equal weights
-    for all frequencies would shrink the eigenvalues of slow processes.
+    The frequencies are integer vectors k with Σ |k_a| ≤ degree, one of each pair +-k; functions are orthonormal for
+    uniform columns. Penalties weight them as a Matérn 5/2 kernel whose scale is a tenth of each period: equal weights
+    would shrink the eigenvalues of slow processes.
 
     Parameters
     ----------
@@ -181,7 +178,6 @@ class TrigonometricBasis(Basis):
 
     @cached_property
     def frequencies(self) -> Frequencies:
-        """Frequencies of the functions."""
         orders = self.m if isinstance(self.m, tuple) else (self.degree,) * self.dimension
         return Frequencies(orders, np.array(self.periods), self.degree)
 
@@ -222,7 +218,8 @@ class Waves(Evaluation):
     """Constants, cosines and sines of frequencies (m, d) at points (c, d), with all derivatives.
 
     Angles are float64 for any dtype, because frequencies may be large. With t = tan(w.x / 2), cos and sin are 2 / (1 +
-    t²) - 1 and 2 t / (1 + t²): one slow function for both.
+    t²)
+    - 1 and 2 t / (1 + t²): one slow function for both.
     """
 
     def __init__(
@@ -277,16 +274,12 @@ class Waves(Evaluation):
 
 
 class _FourierGradientSum:
-    """Dirichlet form from the Gram matrix of [C; S] alone; 0 for constants.
-
-    L = [[S S^T, -S C^T], [-C S^T, C C^T]] o (W W^T).
-    """
+    """Dirichlet form L = [[S S^T, -S C^T], [-C S^T, C C^T]] o (W W^T) from the Gram matrix of [C; S]."""
 
     def __init__(self, frequencies: Array, constants: int):
         self.frequencies, self.constants = frequencies, constants
 
-    def add(self, evaluation: Any) -> None:
-        """Ignore the block: the Gram matrix contains all products."""
+    def add(self, evaluation: Any) -> None: ...
 
     def result(self, gram: Array) -> Array:
         m, waves = len(self.frequencies), slice(self.constants, None)
@@ -308,6 +301,6 @@ def _spectral_draws(kernel: Kernel, m: int, d: int, rng: np.random.Generator) ->
         normal, degrees = rng.standard_normal((m, d)) / number(kernel.scale), 2.0 * kernel.nu
         return normal * np.sqrt(degrees / rng.chisquare(degrees, (m, 1)))
     raise ValueError(
-        f"kernel must be Gaussian, Exponential or Matern, whose spectral densities are known, got {kernel}. For other "
-        "kernels of x - y, pass frequencies: RandomFourierFeatures(frequencies, variance=k(x, x))."
+        f"kernel must be Gaussian, Exponential or Matern, got {kernel}. For other kernels of x - y, pass "
+        "RandomFourierFeatures(frequencies, variance=k(x, x))."
     )

@@ -25,7 +25,7 @@ _BUILDING = threading.RLock()  # one thread builds eigenspaces
 
 
 class LevelBasis(Basis):
-    """Functions of a manifold's first levels: all eigenfunctions, or those with a symmetry."""
+    """Functions of a manifold's first levels (eigenspaces): all eigenfunctions, or those with a symmetry."""
 
     manifold: Manifold
     tolerance: float
@@ -57,7 +57,6 @@ class LevelBasis(Basis):
 
     @property
     def slices(self) -> list[slice]:
-        """Slice of the functions of each level."""
         return slices_of(self.dimensions.tolist())
 
     @property
@@ -68,7 +67,7 @@ class LevelBasis(Basis):
 
     @property
     def cumulative(self) -> NDArray[np.int64]:
-        """D_lambda of each function, (p,): the number of eigenfunctions up to its eigenvalue."""
+        """Number of eigenfunctions up to the eigenvalue of each function, (p,)."""
         return np.repeat(np.cumsum(self.multiplicities), self.dimensions)
 
     def check(self, x: Array) -> None:
@@ -86,11 +85,11 @@ class LevelBasis(Basis):
 @final
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class HarmonicBasis(LevelBasis):
-    """Eigenfunctions of a manifold's first levels, in whole levels.
+    """Eigenfunctions of a manifold's first levels (eigenspaces), in whole levels.
 
-    They are orthonormal for the uniform probability, by ascending eigenvalue, the constant 1 first. They have values
-    and first derivatives; the tangential Dirichlet form on uniform data tends to diag(eigenvalues), except for an
-    `Interval`, whose functions are polynomials.
+    They are orthonormal for the uniform probability, by ascending eigenvalue, the constant 1 first, with first
+    derivatives. The tangential Dirichlet form on uniform data tends to diag(eigenvalues), except for an `Interval`,
+    whose functions are polynomials.
 
     Parameters
     ----------

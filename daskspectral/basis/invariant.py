@@ -29,7 +29,6 @@ MOST_LEVELS = 1000
 
 
 def _check(harmonic: Any, group: Any) -> None:
-    """Raise ParameterError unless given a harmonic basis and a group."""
     check_type("harmonic", harmonic, HarmonicBasis, "a HarmonicBasis")
     check_type("group", group, Group, "one of daskspectral.groups, such as Permutations(3)")
 
@@ -39,12 +38,10 @@ def _check(harmonic: Any, group: Any) -> None:
 class InvariantBasis(LevelBasis):
     """Functions of a manifold's first levels that are invariant under a group.
 
-    These are all invariant functions of the levels, and |f(g x) - f(x)| is rounding error for every g in the group and
-    every combination f. They are orthonormal for the uniform probability; the first is the constant 1. In levels whose
-    harmonics φ were built they are Uᵀ φ, U an orthonormal basis of {a : D(g) a = a for every generator g, dD(X) a = 0
-    for every X of the algebra}. Eigenspaces of more than 250 functions on spheres of five or more coordinates are not
-    built if the group permutes these, with or without changes of sign. Levels without invariant functions are not
-    evaluated.
+    These are all invariant functions of the levels, orthonormal for the uniform probability, the constant 1 first;
+    |f(g x) - f(x)| is rounding error. In levels whose harmonics φ were built they are Uᵀ φ, U an orthonormal basis of
+    {a : D(g) a = a for every generator g, dD(X) a = 0 for every X of the algebra}. Eigenspaces of more than 250
+    functions on spheres of five or more coordinates are not built if the group permutes these, up to signs.
 
     Parameters
     ----------
@@ -108,10 +105,9 @@ class InvariantBasis(LevelBasis):
         """Return the whole levels with at most `most_invariant` invariant functions together.
 
         Functions are counted by characters, without building eigenspaces, if the group can be averaged over. Levels
-        that must be built are included up to a cost of some seconds, unless `most` bounds the number of
-        harmonics D instead; `most_terms` bounds the cost per row. Levels after the last one with an invariant function
-        are left out. `invariants` of the manifold and the group from an earlier call are reused. Raises ValueError if a
-        generator is not an isometry of the manifold.
+        that must be built are included up to a cost of some seconds, or, if given, up to `most` harmonics D;
+        `most_terms` bounds the cost per row. Trailing levels without invariant functions are left out. `invariants` of
+        the same manifold and group are reused. Raises ValueError if a generator is not an isometry of the manifold.
         """
         invariants = invariants or Invariants.of(manifold, group)
         found = harmonics = terms = number = 0
@@ -142,7 +138,6 @@ class InvariantBasis(LevelBasis):
 
     @property
     def dimensions(self) -> NDArray[np.int64]:
-        """Number of invariant functions of each level, (levels,)."""
         return np.array([functions.size for functions in self.functions])
 
     @cached_property
@@ -178,10 +173,9 @@ class InvariantBasis(LevelBasis):
         return cls(harmonic, Generated([Isometry(np.eye(harmonic.dimension))], "Trivial()"))
 
     def by_level(self, coefficients: Array) -> tuple[Array, ...]:
-        """Return coefficients in the harmonics by level, from those of invariant functions.
+        """Return coefficients in the harmonics by level, (m,) or (m, k), from (r,) or (r, k) in this basis.
 
-        Shapes are (r,) or (r, k), and (m,) or (m, k). For levels whose harmonics were not built, those of the invariant
-        functions are returned.
+        Levels whose harmonics were not built keep (r,) or (r, k).
         """
         parts = [coefficients[part] for part in self.slices]
         return tuple(part if u is None else np.asarray(u @ part) for u, part in zip(self.vectors, parts, strict=True))
@@ -214,9 +208,9 @@ class InvariantBasis(LevelBasis):
 class EquivariantBasis(LevelBasis):
     """Equivariant functions f = Aᵀ φ in R^k, f(g x) = ρ(g) f(x), of the harmonics φ of each level.
 
-    The coefficients A (m, k) of a level are an orthonormal basis of {A : D(g) A ρ(g)ᵀ = A for every generator g}, so
-    that |f(g x) - ρ(g) f(x)| is rounding error for every g in the group and every combination f. The functions are
-    orthonormal for the uniform probability and the inner product of R^k.
+    The A (m, k) of a level are an orthonormal basis of {A : D(g) A ρ(g)ᵀ = A for every generator g}, so that |f(g x) -
+    ρ(g) f(x)| is rounding error. The functions are orthonormal for the uniform probability and the inner product of
+    R^k.
 
     Parameters
     ----------
@@ -323,6 +317,5 @@ class EquivariantBasis(LevelBasis):
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> EquivariantBasis:
-        """Return the basis of a `state`, without solving again."""
         vectors = tuple(saved_matrix(saved) for saved in state["vectors"])
         return cls.__new__(cls)._of(state["harmonic"], state["group"], state["representation"], vectors)

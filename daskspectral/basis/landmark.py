@@ -1,7 +1,4 @@
-"""Kernel functions at landmarks (Nystrom), phi_i = k(., y_i), with their Dirichlet forms and gradients.
-
-Both are computed from a few matrix products, without tensors (p, c, d).
-"""
+"""Kernel functions at landmarks (Nystrom), phi_i = k(., y_i), by matrix products without tensors (p, c, d)."""
 
 from __future__ import annotations
 
@@ -48,7 +45,7 @@ class LandmarkBasis(Basis):
     landmarks : array of shape (p, d)
         Landmarks y.
     centered : bool
-        True to evaluate sums and products of radial with dot-product kernels about the landmarks' mean, so that their
+        True to evaluate sums and products of radial and dot-product kernels about the landmarks' mean, so that their
         span does not depend on the origin.
 
     See Also
@@ -131,10 +128,7 @@ class LandmarkBasis(Basis):
         return self.kernel.values(self.centered_landmarks, self.centered_landmarks)
 
     def reach(self, gram: Array) -> float:
-        """Return the mean share of the squared norm of k(., x) in the span, for a radial kernel.
-
-        tr(K_YY^-1 G) / k(x, x) for the Gram matrix G (p, p) over rows x.
-        """
+        """Return tr(K_YY^-1 G) / k(x, x), the mean share of |k(., x)|² in the span, for a radial kernel."""
         norm = self.norm(gram)
         size = float(norm[0, 0])
         norm = norm + RIDGE * size * np.eye(self.size)
@@ -151,9 +145,8 @@ class LandmarkBasis(Basis):
     def center(self) -> Array:
         """Landmarks' mean, subtracted from points and landmarks, or 0.
 
-        It is 0 for kernels that depend on the origin. Stationary kernels are unchanged by this. Dot-product kernels,
-        and sums and products with these, are centered if the origin is far from all landmarks, where their functions
-        would be nearly constant.
+        It is 0 for kernels that depend on the origin. Dot-product kernels, and sums and products with these, are
+        centered if the origin is far from all landmarks, where their functions would be nearly constant.
         """
         kernel = self.kernel
         found: Array = self.landmarks.mean(axis=0)
@@ -198,10 +191,7 @@ class LandmarkBasis(Basis):
 
     @cached_property
     def metric(self) -> LandmarkBasis:
-        """Basis at landmarks y A Aᵀ, for the gradients of a kernel in a metric.
-
-        The landmarks are rotated, which leaves their products unchanged.
-        """
+        """Basis at landmarks y A Aᵀ, for gradients of a kernel in a metric; products are unchanged."""
         kernel: Any = self.kernel
         return self._of(kernel.inner, self.embedded.landmarks @ np.asarray(kernel.rotated, like=self.landmarks))
 
@@ -263,8 +253,7 @@ class _LandmarkEvaluation(Evaluation):
 class _ProfileEvaluation(_LandmarkEvaluation):
     """Kernel that is a function q(s) of one number s of two points.
 
-    Values and slopes t are computed in panels that fit the cache. Slopes t are computed if gradients are needed, except
-    for multiples of q.
+    Values and slopes t are computed in panels that fit the cache; slopes only for gradients, except multiples of q.
     """
 
     def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool, slopes: bool):
@@ -285,7 +274,7 @@ class _ProfileEvaluation(_LandmarkEvaluation):
         return [slice(i, min(i + rows, p)) for i in range(0, p, rows)]
 
     def _products(self, left: Array, right: Array) -> Iterator[slice]:
-        """Yield the panels of s = left right; several panels of a wide block are computed at once."""
+        """Yield the panels of s = left right; several panels of a wide block at once."""
         wide = left.shape[1] > MANY_COLUMNS
         if wide:
             np.matmul(left, right, out=self.s)
@@ -315,10 +304,7 @@ class _ProfileEvaluation(_LandmarkEvaluation):
 
 
 class _RadialEvaluation(_ProfileEvaluation):
-    """Radial kernel: q and T = q'(r)/r.
-
-    With gradients, s is multiplied by T while it is in the cache.
-    """
+    """Radial kernel: q and T = q'(r)/r; with gradients, s is multiplied by T while in the cache."""
 
     def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool):
         kernel = basis.kernel
@@ -406,10 +392,7 @@ class _EmbeddedEvaluation(_LandmarkEvaluation):
         self.q, self.t, self.s = (getattr(self.there, name, None) for name in ("q", "t", "s"))
 
     def weighted_distances(self) -> Array:
-        """Return s o T for a kernel in a metric M = A Aᵀ, s = |(x - y) M|².
-
-        For a Gaussian, it is multiplied by its rate.
-        """
+        """Return s o T for a kernel in a metric M = A Aᵀ, s = |(x - y) M|²; for a Gaussian, times its rate."""
         basis, there = self.basis.metric, cast(_RadialEvaluation, self.there)
         points = self.points @ np.asarray(self.kernel.rotated, like=self.points) - basis.center
         left, right = basis.distance_factors(points, self.block.dtype)
@@ -439,10 +422,7 @@ def _family(kernel: Kernel) -> type[_LandmarkEvaluation]:
 
 
 class RadialGradientSum:
-    """L = (M + Mᵀ)/2 - (Δ o G)/2 with M = (s o T) Tᵀ and G = T Tᵀ (Algorithm 3 by polarization).
-
-    The landmarks (p, d) are centered as the points are.
-    """
+    """L = (M + Mᵀ)/2 - (Δ o G)/2 with M = (s o T) Tᵀ and G = T Tᵀ (Algorithm 3 by polarization)."""
 
     def __init__(self, kernel: ProfileKernel, landmarks: Array, dtype: Any, workspace: Workspace):
         self.landmarks, self.ratio, self.slope = landmarks, kernel.proportional, kernel.slope
@@ -479,7 +459,7 @@ class RadialGradientSum:
 
 
 def upper_tiles(p: int) -> Iterator[tuple[slice, slice]]:
-    """Yield tiles, rows and columns, that cover the upper triangle of a symmetric matrix (p, p)."""
+    """Yield tiles, rows and columns, of the upper triangle of a symmetric matrix (p, p)."""
     for start in range(0, p, TILE[0]):
         for left in range(start, p, TILE[1]):
             yield slice(start, start + TILE[0]), slice(left, left + TILE[1])
@@ -501,10 +481,10 @@ class DotGradientSum:
 
 
 def _gradients(basis: LandmarkBasis, a: Array, x: Array) -> Array:
-    """Return ∇f_j(x), (c, m, d), of f_j = Σ_i a_ij k(., y_i) for coefficients a (p, m).
+    """Return ∇f_j(x), (c, m, d), of f_j = Σ_i a_ij k(., y_i), a (p, m), in O(c p m d).
 
-    The cost is O(c p m d). Radial kernels, T = q'(r)/r (equation (23)): ∇f_j(x) = x Σ_i a_ij T_i(x) - Σ_i T_i(x) a_ij
-    y_i; dot-product kernels (equation (24)): Σ_i q'(x.y_i) a_ij y_i; other kernels by their partial derivatives.
+    Radial kernels, T = q'(r)/r (equation (23)): x Σ_i a_ij T_i(x) - Σ_i T_i(x) a_ij y_i; dot-product kernels (equation
+    (24)): Σ_i q'(x.y_i) a_ij y_i; other kernels by their partial derivatives.
     """
     kernel, x, y = basis.kernel, x - basis.center, basis.centered_landmarks
     if isinstance(kernel, Mahalanobis):

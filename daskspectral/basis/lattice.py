@@ -1,9 +1,8 @@
 """Trigonometric functions on a lattice of frequencies, whose moments are a few Fourier modes of the data.
 
-With e_k(x) = exp(i k.t), t = 2π (x - center) / period, the mean of any product of two functions or derivatives is a
-mode c(j) = mean exp(-i j.t), of the data or of the data weighted by a field, at a sum or difference j of frequencies.
-(2m + 1)^d functions need (4m + 1)^d modes, for any matrices of the operator. The spectral density of a stationary
-kernel weights the coefficients.
+With e_k(x) = exp(i k.t), t = 2π (x - center) / period, the mean of a product of two functions or derivatives is a mode
+c(j) = mean exp(-i j.t), perhaps weighted by a field, at a sum or difference j of frequencies: (2m + 1)^d functions
+need (4m + 1)^d modes. The spectral density of a stationary kernel weights the coefficients.
 """
 
 from __future__ import annotations
@@ -49,39 +48,35 @@ METHODS = ("matmul", "nufft")
 class FourierBasis(OpenKernel, BasisRecipe):
     """Trigonometric functions on a lattice of frequencies in a box, for one to three variables.
 
-    The functions are 1, √2 cos(k.t) and √2 sin(k.t) for integer k, |k_a| ≤ m_a, one of each pair +-k, p = prod (2 m_a +
-    1); t = 2π (x - center) / period. The data lie in a `box`; the period is its width times 1 + `margin`. Periodic
-    columns have a period and no box. A fit builds a `FourierLattice`.
-
-    Operators with functions at two points, such as Transfer and Cross, have no modes: they require a
-    `TrigonometricBasis` on periodic columns.
+    The functions are 1, √2 cos(k.t) and √2 sin(k.t) for integer k, |k_a| ≤ m_a, one of each pair +-k, p = prod (2 m_a
+    + 1); t = 2π (x - center) / period, where the period is the width of the box times 1 + `margin`. Not for operators
+    with functions at two points, such as Transfer and Cross.
 
     Parameters
     ----------
     n_frequencies : int or tuple of int, optional
-        Highest frequency m, for each variable or all. By default 200, 15, 5 in one to three dimensions; for a spectrum,
-        fewer if the functions would be more than a quarter of the rows. There are at most 5041 functions.
+        Highest frequency m, for each variable or all. By default 200, 15, 5 in one to three dimensions; for a
+        spectrum, fewer if the functions would be more than a quarter of the rows. At most 5041 functions.
     box : sequence of (lower, upper), optional
-        Bounds of the data by prepared column, None for a periodic one. By default they are found in a pass over the
-        data. Moments depend on them: machines whose moments are to be added need the same box and frequencies.
+        Bounds of the data by prepared column, None for a periodic one; by default found in a pass over the data.
+        Moments of several machines can be added only with the same box and frequencies.
     margin : float, optional
-        Relative excess of the period over the width. A function that differs at opposite edges of the data changes in
-        this gap; by default .2, for a regression .3, or more for few frequencies.
+        Relative excess of the period over the width, a gap in which functions that differ at opposite edges change;
+        by default .2, for a regression .3, or more for few frequencies.
     outside : float
-        Largest share of rows outside the box; these are excluded from sums, and more are an error. At such rows fitted
-        functions have the values of the nearest point of the box.
+        Largest share of rows outside the box, which are excluded from sums; more are an error. Fitted functions there
+        have the values of the nearest point of the box.
     method : {"matmul", "nufft"}, optional
-        Summation of modes: by matrix products, exact to rounding, or by the nonuniform FFT of `finufft` (extra
-        `lattice`). By default the faster one according to a fixed table.
+        Summation of modes: matrix products, exact to rounding, or the nonuniform FFT of `finufft` (extra `lattice`).
+        By default the faster one according to a fixed table.
     eps : float
-        Relative precision of the nonuniform FFT; 1e-8 needs two thirds of the time of 1e-9. The absolute error of
-        eigenvalues is about this share of the largest ones, so that very small eigenvalues, as of nearly separate
-        clusters, have a larger relative error.
+        Relative precision of the nonuniform FFT; 1e-8 needs two thirds of the time of 1e-9. It is relative to the
+        largest eigenvalues: very small ones, as of nearly separate clusters, have a larger relative error.
     periods : sequence, optional
         Period of each column in its units, None for columns that are not periodic.
     kernel : Kernel, its name or "auto"
-        Stationary kernel, whose spectral density weights the coefficients. "auto": chosen after the pass. Moments do
-        not depend on it: `fit_moments` solves the same moments with another kernel.
+        Stationary kernel, whose spectral density weights the coefficients; "auto" is chosen after the pass.
+        `fit_moments` solves the same moments with another kernel.
 
     See Also
     --------
@@ -139,7 +134,7 @@ class FourierBasis(OpenKernel, BasisRecipe):
         orders = self.n_frequencies
         if isinstance(orders, tuple) and size_of(orders) > MOST_FUNCTIONS:
             raise ValueError(
-                f"n_frequencies={orders} requires {size_of(orders)} functions, more than the limit of "
+                f"n_frequencies={orders} requires {size_of(orders)} functions, but the limit is "
                 f"{MOST_FUNCTIONS}. Lower n_frequencies to {shrunk_orders(orders, MOST_FUNCTIONS)}."
             )
 
@@ -147,8 +142,8 @@ class FourierBasis(OpenKernel, BasisRecipe):
     def _check_dimension(dimension: int) -> None:
         if dimension not in ORDERS:
             raise ValueError(
-                f"FourierBasis requires 1 to 3 variables, got {dimension}. Select columns, or use a kernel at "
-                "landmarks (basis=None) or, for angles, TrigonometricBasis(periods, degree)."
+                f"FourierBasis requires 1 to 3 variables, got {dimension}. Select columns, or pass basis=None "
+                "or, for angles, TrigonometricBasis(periods, degree)."
             )
 
     def sized(self, dimension: int, periods: Periods | None = None, rows: int | None = None) -> FourierBasis:
@@ -169,7 +164,7 @@ class FourierBasis(OpenKernel, BasisRecipe):
             orders = max(1, int(min(ORDERS[dimension], supported)))
         periods = self.periods if periods is None else tuple(periods)
         if self.periods is not None and periods != self.periods:
-            raise ValueError(f"periods must be those of the lattice, {self.periods}, got {periods}. Pass them once.")
+            raise ValueError(f"periods must be those of the lattice, {self.periods}, got {periods}.")
         return replace(
             self,
             n_frequencies=orders if isinstance(orders, tuple) else (orders,) * dimension,
@@ -288,7 +283,6 @@ class FourierLattice(CallRepr, Basis):
 
     @cached_property
     def frequencies(self) -> Frequencies:
-        """Frequencies of the functions."""
         return Frequencies(self.orders, self.period)
 
     def angles(self, x: Array) -> NDArray[np.float64]:
@@ -338,10 +332,7 @@ class FourierLattice(CallRepr, Basis):
         return rows_at_once(self.method or "matmul", self.orders)
 
     def norm(self, gram: Array) -> Array:
-        """Return the identity, with 0 for the constant.
-
-        Fits use the weights of a `SpectralDensityBasis`.
-        """
+        """Return the identity, with 0 for the constant; fits use the weights of a `SpectralDensityBasis`."""
         return np.diag(np.append(0.0, np.ones(self.size - 1)))
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
@@ -355,7 +346,7 @@ def size_of(orders: Sequence[int]) -> int:
 
 
 def shrunk_orders(orders: Sequence[int], most: int) -> tuple[int, ...]:
-    """Return frequencies lowered in proportion until there are at most `most` functions."""
+    """Return frequencies lowered in proportion, to at most `most` functions."""
     found, share = tuple(orders), 1.0
     while size_of(found) > most:
         share *= 0.98
@@ -364,10 +355,7 @@ def shrunk_orders(orders: Sequence[int], most: int) -> tuple[int, ...]:
 
 
 def _interval(side: Any) -> Interval:
-    """Return both ends as numbers.
-
-    Raises ValueError unless it is a finite interval of positive width.
-    """
+    """Return both ends as numbers; raise ValueError unless they are a finite interval of positive width."""
     try:
         lower, upper = (float(end) for end in side)
     except (TypeError, ValueError):
@@ -381,7 +369,7 @@ LEAST = 1e-14  # of the largest weight: below it, weights are rounding errors
 
 
 def spectral_weights(kernel: Kernel, lattice: FourierLattice) -> Array:
-    """Return the spectral density S² (p,) of a stationary kernel at the frequencies of a lattice, with sum 1.
+    """Return the spectral density S² (p,) of a stationary kernel at a lattice's frequencies, with sum 1.
 
     f = Σ_k a_k φ_k with the squared norm Σ_k a_k² / S_k² has the reproducing kernel k, made periodic, divided by its
     value at 0. Raises TypeError for a kernel that is not a function of x - y.
@@ -400,7 +388,7 @@ def check_stationary(kernel: Any) -> None:
         )
     if kernel.has_scale("median"):
         raise ValueError(
-            f"scale of {kernel!r} must be a number or 'auto' in a Fourier basis, which computes no median distances."
+            f"scale of {kernel!r} must be a number or 'auto', because a Fourier basis computes no median distances."
         )
 
 
@@ -425,10 +413,7 @@ def _density(kernel: Kernel, lattice: FourierLattice) -> Array:
 
 
 def _sampled(kernel: Kernel, lattice: FourierLattice) -> Array:
-    """Return the density of any radial kernel, from its values on a grid.
-
-    The grid is finer than the lattice's waves.
-    """
+    """Return the density of any radial kernel, from its values on a grid finer than the lattice's waves."""
     sizes = [4 * order + 1 for order in lattice.orders]
     axes = [period / size * np.fft.fftfreq(size, 1 / size) for period, size in zip(lattice.period, sizes, strict=True)]
     grid = np.stack([g.ravel() for g in np.meshgrid(*axes, indexing="ij")], axis=1)
@@ -445,8 +430,7 @@ class LinearCombination(Basis):
     inner: Any
 
     @abstractmethod
-    def combined(self, features: Array) -> Array:
-        """Return the combinations (r, c) of features (p, c)."""
+    def combined(self, features: Array) -> Array: ...
 
     @property
     def dimension(self) -> int:
@@ -470,10 +454,7 @@ class LinearCombination(Basis):
 
 @dataclass(frozen=True, eq=False)
 class SpectralDensityBasis(LinearCombination):
-    """Functions S_k φ_k of a lattice, with the squared norm |a|² of a kernel's function space.
-
-    The norm of the constant is 0.
-    """
+    """Functions S_k φ_k of a lattice, with the squared norm |a|² of a kernel's function space; 0 for the constant."""
 
     inner: FourierLattice
     kernel: Kernel

@@ -1,4 +1,4 @@
-"""Monomials up to a total degree; each derivative of one is a multiple of another."""
+"""Monomials up to a total degree."""
 
 from __future__ import annotations
 
@@ -37,9 +37,8 @@ class MonomialBasis(Basis):
     constant : bool
         True to include the constant.
     scale : float or tuple of float
-        Length in the units of the data, or one for each column. Choose it near the largest coordinate, so that powers
-        remain near 1; coordinates whose powers overflow raise ValueError. Fits adapt it if powers of columns would
-        overflow or underflow.
+        Length in the units of the data, or one for each column, near the largest coordinate, so that powers remain
+        near 1; powers that overflow raise ValueError. Fits adapt it if powers of columns would overflow or underflow.
 
     See Also
     --------
@@ -102,7 +101,7 @@ class MonomialBasis(Basis):
 
     @property
     def lead(self) -> int:
-        """Index of the first function among all monomials, the first of which is the constant."""
+        """Index of the first function among all monomials, which begin with the constant."""
         return 0 if self.constant else 1
 
     @property
@@ -143,8 +142,8 @@ class _MonomialEvaluation(Evaluation):
         largest_coordinate = largest(np.abs(points))
         if largest_coordinate > (float(np.finfo(block.dtype).max) / 1e12) ** (0.5 / basis.degree):
             raise ValueError(
-                f"powers {basis.degree} of coordinates up to {largest(np.abs(block.x)):.6g} overflow {block.dtype}. "
-                "Pass MonomialBasis a scale near that number, or standardize the columns."
+                f"powers {basis.degree} of coordinates up to {largest(np.abs(block.x)):.6g} overflow "
+                f"{block.dtype}. Pass MonomialBasis a scale near that number, or standardize the columns."
             )
         points = points.astype(block.dtype, copy=False)
         exponents, steps, _ = _table(basis.d, basis.degree)
@@ -185,11 +184,11 @@ Integers = NDArray[np.int64]
 
 @lru_cache(maxsize=16)
 def _table(d: int, degree: int) -> tuple[Integers, tuple[Step, ...], dict[bytes, int]]:
-    """Return the exponents of all monomials (P, d), products that compute them, and rows.
+    """Return the exponents of all monomials (P, d), and the products and rows that compute them.
 
-    A product is (axis, source rows, target rows). Within a degree, monomials are sorted by their first variable. Those
-    that start with variable a are x_a times the monomials of the previous degree that start with a or a later variable,
-    the last rows of that degree.
+    A product is (axis, source rows, target rows). Within a degree, monomials are sorted by their first variable: those
+    that start with variable a are x_a times the last rows of the previous degree, which start with a or a later
+    variable.
     """
     blocks: list[Integers] = [np.zeros((1, d), dtype=np.int64)]
     steps: list[Step] = []
@@ -214,10 +213,7 @@ def _table(d: int, degree: int) -> tuple[Integers, tuple[Step, ...], dict[bytes,
 
 @lru_cache(maxsize=2048)
 def _derivative(d: int, degree: int, alpha: MultiIndex) -> tuple[Integers, Integers, NDArray[np.float64]]:
-    """Return d^alpha x^e as rows e, rows e - alpha, and factors (r,).
-
-    d^alpha x^e = prod_a e_a! / (e_a - alpha_a)! x^(e - alpha).
-    """
+    """Return d^alpha x^e = prod_a e_a! / (e_a - alpha_a)! x^(e - alpha) as rows e, rows e - alpha, factors (r,)."""
     exponents, _, positions = _table(d, degree)
     rows = np.flatnonzero((exponents >= alpha).all(axis=1))
     sources = np.array([positions[e.tobytes()] for e in exponents[rows] - np.array(alpha)], dtype=np.int64)

@@ -19,7 +19,7 @@ NAMES: dict[str, Callable[[], Any]] = {
 
 
 def named(functions: Any, *words: str, what: str = "basis") -> Any:
-    """Return the basis of a name with default parameters; return other objects and `words` unchanged.
+    """Return the basis of this name with default parameters; other objects and `words` unchanged.
 
     Raises ValueError with the available names for any other text.
 

@@ -23,7 +23,7 @@ ROUNDING = 1e-12  # of its mean: a column with less variation is constant
 def place_of(points: Array, metric: bool) -> tuple[Array, Array]:
     """Return the means of columns, and scales by which their variances are about 1.
 
-    For forms with derivatives (`metric`), all columns have the scale of the widest one: on narrow ones, initial slopes
+    For forms with derivatives (`metric`), all columns have the scale of the widest: on narrow ones, initial slopes
     would be steep and remain so.
     """
     middle, spread = points.mean(axis=0), points.std(axis=0)
@@ -55,34 +55,31 @@ ACTIVATIONS: dict[str, Callable[[Array], tuple[Array, Array]]] = {"tanh": _tanh,
 class NeuralBasis(Parameterized, BasisRecipe):
     """Multilayer perceptron as a basis, trained by the loss of the operator and then fixed.
 
-    `SpectralDecomposition(basis=NeuralBasis())` trains the network on rows of the data (extra `neural`: jax and optax),
-    then sums the forms of its functions over all rows and solves, as for any other basis: the solution corrects
-    shrinkage and rotation by the loss. `basis_` contains the trained `NetworkBasis`; passed as `basis`, it is not
-    trained again.
-
-    The loss is equation (18) of Cabannes and Bach (2024) for symmetric operators, and the low-rank loss for operators
-    between two spaces; see `help(daskspectral.neural)`.
+    The fit trains it on rows of the data (extra `neural`: jax and optax), then sums forms over all rows and solves,
+    which corrects shrinkage and rotation by the loss. A trained `basis_`, passed as `basis`, is not trained again. The
+    loss is equation (18) of Cabannes and Bach (2024) for symmetric operators, the low-rank loss for operators between
+    two spaces (`help(daskspectral.neural)`).
 
     Parameters
     ----------
     hidden : tuple of int
         Numbers of neurons of the hidden layers.
     features : {"hidden", "outputs"}
-        Functions of the basis: neurons of the last hidden layer, or outputs.
+        Neurons of the last hidden layer, or outputs.
     activation : {"tanh", "silu"}
         Nonlinearity of the hidden layers.
     outputs : int, optional
         Number of outputs that are trained; by default the number of components.
     mu : float or sequence of float, optional
         Values mu_j of equation (18), above the requested eigenvalues: one for all outputs, or one for each, by which
-        the outputs become single eigenfunctions. By default twice the last requested eigenvalue, estimated on held-out
-        rows during training.
+        the outputs become single eigenfunctions. By default twice the last requested eigenvalue, estimated on
+        held-out rows.
     steps, batch, rate : int, int, float
         Number of steps of Adam, rows per step, and initial learning rate, which decreases to 0 along a cosine.
     rows : int
-        Rows in memory, from which batches are drawn; of larger data they are redrawn during training.
+        Rows in memory for batches; of larger data they are redrawn during training.
     checks : int
-        Number of comparisons with earlier functions on held-out rows; the best functions are kept.
+        Number of comparisons with earlier functions on held-out rows; the best are kept.
 
     See Also
     --------
@@ -149,7 +146,7 @@ class NeuralBasis(Parameterized, BasisRecipe):
 class NetworkBasis(Basis):
     """Functions of a trained multilayer perceptron at points (x - center) / scale.
 
-    Values and first derivatives are matrix products of numpy: workers, files and machines that load them need no jax.
+    Values and first derivatives are computed by numpy: workers and machines that load them need no jax.
 
     Parameters
     ----------
@@ -160,7 +157,7 @@ class NetworkBasis(Basis):
     scale : array of shape (d,)
         Divisor of points.
     features : {"hidden", "outputs"}
-        Functions of the basis: neurons of the last hidden layer, or outputs.
+        Neurons of the last hidden layer, or outputs.
     activation : {"tanh", "silu"}
         Nonlinearity of the hidden layers.
 
@@ -264,7 +261,7 @@ class _NeuralEvaluation(Evaluation):
         )
 
     def _through_layers(self, t: Array) -> Array:
-        """Return the derivative of the features from that of the first layer before its nonlinearity."""
+        """Return the features' derivative from that of the first layer before its nonlinearity."""
         for number, (w, _) in enumerate(self._layers):
             slope = self._slopes[number]
             t = t if number == 0 else w @ t

@@ -1,4 +1,4 @@
-"""Recipe of kernel functions at landmarks (Nystrom), chosen among the rows of the data."""
+"""Recipe of kernel functions at landmarks (Nystrom), chosen among the rows."""
 
 from __future__ import annotations
 
@@ -38,38 +38,36 @@ MOST_LANDMARKS, FEW_LANDMARKS = 500, 50  # by default
 class Landmarks(OpenKernel, BasisRecipe):
     """Kernel functions k(., y_i) at landmarks y_i among the rows: the default basis.
 
-    A fit builds a `LandmarkBasis`. In a search, `basis__kernel__scale` sets the scale, of a Gaussian if the kernel is
-    "auto".
+    In a search, `basis__kernel__scale` sets the scale, of a Gaussian if the kernel is "auto".
 
     Parameters
     ----------
     kernel : Kernel, its name or "auto"
-        Kernel k, such as Gaussian(0.5) or "gaussian:0.5". "auto" compares a rough and a smooth kernel at the scales
-        that are better than their neighbors and, if functions have gradients, in a metric in which slow functions vary
-        evenly (`kernels.Mahalanobis`). The scale of a kernel with scale "auto", such as Gaussian("auto"), is chosen.
+        Kernel k, such as Gaussian(0.5) or "gaussian:0.5". "auto" compares a rough and a smooth kernel at several
+        scales and, if functions have gradients, in a metric in which slow functions vary evenly
+        (`kernels.Mahalanobis`). A scale "auto", as in Gaussian("auto"), is chosen.
     n_landmarks : int or "auto"
-        Number p of landmarks. "auto": a quarter of the rows, and at most 500 (of fewer than 200 rows half, and at most
-        50); for a regression 500.
+        Number p of landmarks. "auto": a quarter of the rows, at most 500 (of fewer than 200 rows half, at most 50);
+        for a regression 500.
     method : {"uniform", "kmeans++", "cholesky", "farthest"}
         Selection of landmarks among the rows (`help(daskspectral.landmarks)`).
     points : array (p, n_features), optional
         Landmarks y_i in the units of X; `n_landmarks` and `method` are then ignored.
     n_candidates : int, optional
-        Number of candidate rows, drawn uniformly, of methods other than "uniform"; by default max(10 p, 10 000).
+        Number of candidate rows of methods other than "uniform", drawn uniformly; by default max(10 p, 10 000).
     jitter : float or "auto"
-        Distance by which landmarks are moved off the data in random directions, in scales of the kernel; it helps if
-        the data lie on a submanifold. "auto": .3 for operators with derivatives if the kernel is chosen; else 0.
+        Distance by which landmarks are moved off the data in random directions, in scales of the kernel; it helps on
+        submanifolds. "auto": .3 for operators with derivatives if the kernel is chosen; else 0.
     periods : mapping of int to float, optional
-        Periods by column index of X. The kernel is made periodic in them (`kernels.Periodic`); for angles in the first
-        column, {0: 2 * numpy.pi}.
+        Periods by column index of X, in which the kernel is made periodic (`kernels.Periodic`); for angles in the
+        first column, {0: 2 * numpy.pi}.
     constant : bool, optional
-        True to add the constant function; by default if the operator annihilates it, and to linear functions. Without
-        it, the span of linear functions would depend on the origin, unless their means are subtracted.
-        Concatenated((ConstantBasis(d), basis)) adds it to other functions.
+        True to add the constant function; by default if the operator annihilates it, and to linear functions, whose
+        span would otherwise depend on the origin unless means are subtracted.
     drop_landmark_rows : bool, optional
-        True to exclude rows that coincide with landmarks if the form has derivatives; by default if the kernel has a
-        kink (Exponential), and only if nine tenths of the rows remain. A radial kernel has a zero gradient at its
-        landmark, which can make spurious small eigenvalues. With other radial kernels such rows are in the sums, and in
+        True to exclude rows that coincide with landmarks if the form has derivatives: a radial kernel has a zero
+        gradient at its landmark, which can make spurious small eigenvalues. By default if the kernel has a kink
+        (Exponential) and nine tenths of the rows remain. With other radial kernels such rows are in the sums, and in
         no fold while there are fewer than 100 rows per landmark.
 
     See Also
@@ -124,8 +122,8 @@ class Landmarks(OpenKernel, BasisRecipe):
     def cost(self, operator: Any, dimension: int, n_rows: int) -> int:
         """Return the number of landmarks.
 
-        By default a quarter of the rows, half of few rows, and all rows for a regression, at most 500. With more
-        landmarks, most of the summed rows would be landmarks, at which their functions are flat.
+        By default a quarter of the rows, half of few rows, all rows for a regression, at most 500. More would make
+        most summed rows landmarks, at which their functions are flat.
         """
         if self.points is not None:
             return len(self.points)
@@ -146,9 +144,9 @@ class Landmarks(OpenKernel, BasisRecipe):
     def resolved(self, sample: Sample, rng: np.random.Generator) -> Landmarks:
         """Return the recipe with landmarks as points of the data, and the scale of their kernel.
 
-        One sample of rows, from at most one cheap pass, is used for the landmarks and the median distance. Raises
-        InvalidRowError for an invalid row (on_invalid="raise"), ValueError if no row is valid. Warns (RankWarning) if
-        the sample contains fewer distinct landmarks than requested, unless the number is `at_most`.
+        One sample of rows, from at most one cheap pass, is used for both. Raises InvalidRowError for an invalid row
+        (on_invalid="raise"), ValueError if no row is valid. Warns (RankWarning) if fewer distinct landmarks than
+        requested are found, unless the number is `at_most`.
         """
         kernel, method = sample.periodic(self.open_kernel), self.method
         p = self.cost(sample.operator, sample.dimension, sample.n_rows) if self.drawn else 0
@@ -168,8 +166,8 @@ class Landmarks(OpenKernel, BasisRecipe):
             raw = sample.directions(points)
         if len(chosen) < p and not sample.at_most:
             warn_user(
-                f"only {len(chosen)} of {p} landmarks could be chosen by {method!r}: the kernel distinguishes no more "
-                f"of the {len(points)} sampled rows. Lower n_landmarks, or raise n_candidates.",
+                f"only {len(chosen)} of {p} landmarks could be chosen by {method!r}: the kernel distinguishes "
+                f"no more of {len(points)} sampled rows. Lower n_landmarks, or raise n_candidates.",
                 RankWarning,
             )
         sample.check(rows[chosen], points[chosen])
@@ -234,10 +232,9 @@ def rows_by(method: str, points: Array, count: int, kernel: Kernel, rng: np.rand
 def moved(points: Array, kernel: Kernel, jitter: float, noise: Array | None = None) -> Array:
     """Return the landmarks (p, d) moved off the data by `jitter` scales of the kernel.
 
-    y_i + J l g_i / sqrt(d) with standard normal g_i, J = `jitter`. The directions depend on the order of the landmarks
-    in each column alone, which is invariant under changes of units and origin. Functions at such landmarks have
-    gradients across a submanifold of the data, and extend the functions along it in more ways than functions at
-    landmarks on it. `noise` (p, d) is g, if it is known.
+    y_i + J l g_i / sqrt(d) with standard normal g_i (`noise`, (p, d)), J = `jitter`. The directions depend on the
+    order of the landmarks in each column alone, which is invariant under changes of units and origin. Functions at
+    such landmarks have gradients across a submanifold of the data, and extend the functions along it in more ways.
     """
     if not jitter:
         return points

@@ -25,20 +25,19 @@ Periods = tuple[float | None, ...]
 class Sample(Protocol):
     """Data for which a recipe builds a basis: rows of the points of one function space.
 
-    `raw` points have the columns of the data (m, n_features_in), prepared `points` (m, d) are those that functions see.
+    `raw` points have the columns of the data (m, n_features_in), prepared `points` (m, d) are those that functions
+    see.
     """
 
     @property
-    def dimension(self) -> int:
-        """Number of variables d."""
+    def dimension(self) -> int: ...
 
     @property
     def operator(self) -> Any:
         """Operator that is fitted, or None."""
 
     @property
-    def n_rows(self) -> int:
-        """Number of rows."""
+    def n_rows(self) -> int: ...
 
     @property
     def periods(self) -> Periods | None:
@@ -52,10 +51,7 @@ class Sample(Protocol):
         """Return indices, raw and prepared points of up to `size` rows drawn uniformly."""
 
     def given(self, points: Any) -> Array:
-        """Return a copy of raw points.
-
-        Raises ValueError unless they are finite, in the columns of the data.
-        """
+        """Return a copy of raw points; raise ValueError unless they are finite, in the data's columns."""
 
     def prepared(self, raw: Array, *, directions: bool = False) -> Array:
         """Return raw points in the prepared columns; `directions` are scaled, but not translated."""
@@ -64,7 +60,7 @@ class Sample(Protocol):
         """Return directions in prepared columns as directions in the raw columns of X."""
 
     def periodic(self, kernel: Kernel) -> Kernel:
-        """Return the kernel with the periods of these data. Raises ValueError for other periods."""
+        """Return the kernel with the periods of these data; raise ValueError for other periods."""
 
     def check(self, rows: Array, points: Array) -> None:
         """Raise an error with the row number unless the operator is defined at these points."""
@@ -72,8 +68,7 @@ class Sample(Protocol):
     def boxed(self, recipe: Any, rng: np.random.Generator) -> Basis:
         """Return a Fourier lattice on the box of the recipe or of the rows."""
 
-    def trained(self, recipe: Any, rng: np.random.Generator) -> Basis:
-        """Return the trained functions of a network. Raises ValueError if the fit trains none."""
+    def trained(self, recipe: Any, rng: np.random.Generator) -> Basis: ...
 
     def centered(self, basis: Basis) -> Basis:
         """Return a basis of the same span at centered points."""
@@ -98,9 +93,9 @@ class BasisRecipe(Registered, ABC):
     """
 
     trained: ClassVar[bool] = False
-    """True for a network that a fit trains on rows of the data."""
+    "True for a network that a fit trains on rows of the data."
     after_pass: ClassVar[bool] = False
-    """True if a kernel, the spectral density of the coefficients, is chosen after the pass."""
+    "True if a kernel, the spectral density of the coefficients, is chosen after the pass."
 
     @abstractmethod
     def cost(self, operator: Any, dimension: int, n_rows: int) -> int:
@@ -153,7 +148,7 @@ class BasisRecipe(Registered, ABC):
 
     @property
     def vanishes(self) -> bool:
-        """True if the functions are 0 at the boundary of the data, so that estimators add no constant."""
+        """True if the functions are 0 at the boundary of the data, so that no constant is added."""
         return bool(self.boundaries)
 
 
@@ -174,9 +169,6 @@ class OpenKernel(CallRepr, Parameterized):
         return super().set_params(**params)
 
     def _name_kernel(self) -> None:
-        """Replace the name of a kernel by the kernel.
-
-        Raises TypeError or ValueError for anything else.
-        """
+        """Replace the name of a kernel by the kernel; raise TypeError or ValueError for anything else."""
         if not is_word(self.kernel, "auto"):
             object.__setattr__(self, "kernel", named(self.kernel))
