@@ -1,4 +1,4 @@
-"""Maximization of an objective with one pass over the data per evaluation: power method and L-BFGS."""
+"""Maximization with one pass over the data per evaluation: power method and L-BFGS."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Iterate:
     """Result of one pass at a point: objective, gradient, and next point of the power method.
 
     `residual` is the gradient's norm relative to the point's, in units in which the power step is half the gradient;
-    `moment` (r, r) is Eᵀ E at the point.
+    `moment` (r, r) is Eᵀ E.
     """
 
     point: Array
@@ -37,14 +37,10 @@ class Iterate:
 
 
 class AscentProblem(ABC):
-    """Problem max Tr(Abar B) over B = E Eᵀ with diag(B) = d (SDP, Fanuel et al. 2022).
-
-    The coordinates of E (n, r) are (m, r). Rotating the columns of the coordinates rotates the columns of E.
-    """
+    """Problem max Tr(Abar B) over B = E Eᵀ with diag(B) = d, in coordinates (m, r) that rotate as E (n, r) does."""
 
     @abstractmethod
-    def evaluate(self, point: Array) -> Iterate:
-        """Evaluate the objective and its gradient in one pass over the data."""
+    def evaluate(self, point: Array) -> Iterate: ...
 
     @abstractmethod
     def certify(self, point: Array, tolerance: float) -> Certificate:
@@ -52,7 +48,7 @@ class AscentProblem(ABC):
 
     @abstractmethod
     def widened(self, point: Array, direction: Array) -> Array:
-        """Return the coordinates with an additional small column along the direction of a certificate."""
+        """Return the coordinates with an additional small column along a certificate's direction."""
 
     @property
     @abstractmethod
@@ -61,7 +57,7 @@ class AscentProblem(ABC):
 
     @abstractmethod
     def deflated(self, point: Array) -> AscentProblem:
-        """Return the problem of the next columns, with Abar - Abar E (E^T Abar E)^+ E^T Abar for Abar."""
+        """Return the problem of the next columns, for Abar - Abar E (E^T Abar E)^+ E^T Abar."""
 
 
 def accelerated(
@@ -73,15 +69,12 @@ def accelerated(
     warm_up: int = 2,
     stop: Callable[[Iterate], bool] | None = None,
 ) -> tuple[Iterate, list[float]]:
-    """Maximize by limited-memory BFGS, safeguarded by power steps.
+    """Return the last iterate of limited-memory BFGS with power steps, and the objective after each pass.
 
-    The objective never decreases. Returns the last iterate, and the objective after each pass.
-
-    A step is accepted if the objective increases enough, or, if increases are below rounding, if the slope along it
-    decreases (approximate Wolfe conditions, Hager and Zhang 2005), so that the result is as exact as the passes. After
-    three rejections a power step replaces it; the first `warm_up` steps are power steps too, and with power steps only
-    this is the projected power method (Algorithm 1, Fanuel et al. 2022). The iteration ends at `residual`, after
-    `max_passes`, if `stop` returns True, or if no step improves.
+    The objective never decreases. A step is accepted if the objective increases enough, or, for increases below
+    rounding, if the slope along it decreases (approximate Wolfe conditions, Hager and Zhang 2005). After three
+    rejections, and in the first `warm_up` steps, a power step (Algorithm 1, Fanuel et al. 2022) replaces it. The
+    iteration ends at `residual`, after `max_passes`, if `stop` returns True, or if no step improves.
     """
     objectives: list[float] = []
 
@@ -120,7 +113,7 @@ def accelerated(
 def _quasi_newton(
     evaluate: Callable[[Array], Iterate], now: Iterate, pairs: deque[tuple[Array, Array]], left: int
 ) -> Iterate | None:
-    """Return the iterate after one step of the two-loop recursion, or None if it does not improve."""
+    """Return the iterate after one quasi-Newton step, or None if it does not improve."""
     direction = _two_loop(now.gradient, pairs)
     slope = float(np.vdot(now.gradient, direction))
     if not slope > 0:

@@ -1,11 +1,8 @@
 """Bandwidth of an embedding's kernel exp(-r^2 / bandwidth^2), chosen on a sample of the rows.
 
-    bandwidth=   chosen on 1000 rows drawn uniformly
-    "auto"       the tenth eigenvalue of the normalized kernel is 0.9: its graph is just connected
-    "median"     the median distance of two rows
-    a number     in the units of X, or of its standardized columns
-
-The "auto" of `DiffusionMap` is `neighbor_bandwidth`. No choice depends on labels.
+"auto"       the tenth eigenvalue of the normalized kernel is 0.9: its graph is just connected
+"median"     the median distance of two rows
+a number     in the units of X, or of its standardized columns
 """
 
 from __future__ import annotations
@@ -44,10 +41,10 @@ def check_bandwidth(value: Any) -> None:
 
 
 def chosen_bandwidth(source: Source, bandwidth: str | float, random_state: Any) -> float:
-    """Return the bandwidth as a number, by the table of this module.
+    """Return the bandwidth as a number, by the table of this module, from 1000 rows.
 
-    The sample depends on `random_state` and the rows only, not on chunks. Raises InvalidRowError for an invalid row
-    (on_invalid="raise"), and ValueError if no row is valid or all sampled rows are equal.
+    Chunks do not matter. Raises InvalidRowError for an invalid row (on_invalid="raise"), and ValueError if no row is
+    valid or all sampled rows are equal.
     """
     if bandwidth not in WORDS:
         return float(bandwidth)
@@ -62,10 +59,7 @@ def chosen_bandwidth(source: Source, bandwidth: str | float, random_state: Any) 
 
 
 def neighbor_bandwidth(source: Source, n_components: int, random_state: Any) -> float:
-    """Return the "auto" bandwidth of `DiffusionMap`, a neighbor distance of 2000 rows.
-
-    It is increased while outliers dominate. Raises as `chosen_bandwidth`.
-    """
+    """Return the "auto" bandwidth of `DiffusionMap`, a neighbor distance of 2000 rows, robust to outliers."""
     points, unit = _sample(source, 2 * SAMPLE, np.random.default_rng(random_state))
     found = unit * neighbor_scale((points - points[0]) / unit, n_components)
     logger.info("bandwidth %.6g, by the distances of neighbors among %d rows", found, len(points))
@@ -73,23 +67,19 @@ def neighbor_bandwidth(source: Source, n_components: int, random_state: Any) -> 
 
 
 def _sample(source: Source, size: int, rng: np.random.Generator) -> tuple[Array, float]:
-    """Return distinct rows, and a unit in which squares of their distances are in range."""
     points = draw_rows(source, size, rng)[1]
     if not len(points):
         raise ValueError(f"no rows are left: every row is invalid. {source.remedy(1.0)}")
     if (points == points[0]).all():
         raise ValueError(
-            f"rows must differ for a choice of the bandwidth, got {len(points)} equal to {points[0].tolist()}. Select "
-            "other columns or rows, or pass a number."
+            f"rows must differ for a choice of the bandwidth, got {len(points)} equal to {points[0].tolist()}. "
+            "Select other columns or rows, or pass a number."
         )
     return points, float(np.abs(points - points[0]).max())
 
 
 def advise_units(source: Source, remedy: str) -> None:
-    """Warn, with a `remedy`, if one bandwidth does not suit all columns, according to 1000 rows.
-
-    Raises InvalidRowError for an invalid row (on_invalid="raise").
-    """
+    """Warn, with a `remedy`, if one bandwidth does not suit all columns, according to 1000 rows."""
     points = draw_rows(source, SAMPLE, np.random.default_rng(0))[1]
     spreads: dict[int, float] = {}
     if len(points):

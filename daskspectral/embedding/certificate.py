@@ -19,17 +19,16 @@ Array = NDArray[np.floating[Any]]
 class Certificate(Registered):
     """Bound on the distance of a solution from the optimum.
 
-    `least_eigenvalue` is the least eigenvalue of diag(y) - Abar for y_i = (Abar B)_ii / d_i, or a lower bound of it. If
-    it is negative, y - least_eigenvalue is dual feasible, and the optimum exceeds the objective by at most gap = max(0,
+    `least_eigenvalue` is that of diag(y) - Abar, y_i = (Abar B)_ii / d_i, or a lower bound; y - min(0,
+    least_eigenvalue) is dual feasible, so that the optimum exceeds the objective by at most `gap` = max(0,
     -least_eigenvalue) sum d. `optimal` is True if the gap, relative to the objective, is within the tolerance.
-    `products` is the number of vectors multiplied by the kernel for the certificate.
+    `products` counts products with the kernel.
 
-    With landmarks the certificate is of the problem at the landmarks. `approximation` estimates the error of its Gram
-    matrix E Eᵀ, relative to that of the full problem, from 1000 probe rows: the distance from the matrix at half the
-    landmarks, times the decrease of its change in one step of the full problem.
-
-    For a `KernelEmbedding`, the eigenvalue is that of diag(y) - (K_bar / n² - λ K^+) in the range of K, in the units of
-    the objective, and `error` is the largest |diag(B) - d| / d, which must be within the tolerance too.
+    With landmarks the certificate is of the problem at the landmarks, and `approximation` estimates the relative error
+    of its Gram matrix E Eᵀ from 1000 probe rows: the distance from the matrix at half the landmarks, times the
+    decrease of its change in one step of the full problem. For a `KernelEmbedding`, the eigenvalue is that of diag(y)
+    - (K_bar / n² - λ K^+) in the range of K, and `error`, the largest |diag(B) - d| / d, must be within the tolerance
+    too.
     """
 
     least_eigenvalue: float

@@ -63,42 +63,41 @@ class DiffusionMap(Transformer):
 
         K_alpha = K / (q_i q_j)^alpha,   A = K_alpha / √(m_i m_j) with m = K_alpha 1.
 
-    The coordinates are λ^time ψ(x), with ψ the leading eigenvectors, of unit norm, of A_bar = A - v0 v0ᵀ, without the
-    trivial eigenvector v0 = √(m / sum m) of eigenvalue 1. For alpha = 0, the default, A_bar is the kernel (1.2) of the
-    SDP embedding.
+    The coordinates are λ^time ψ(x), with ψ the leading eigenvectors, of unit norm, of A_bar = A - v0 v0ᵀ, v0 = √(m /
+    sum m): for alpha = 0 the kernel (1.2) of the SDP embedding.
 
     Parameters
     ----------
     bandwidth : {"auto", "median"} or number
-        Bandwidth of the kernel, in the units of X. "auto" is the median distance of a row to its 10th neighbor among up
-        to 2000 rows, doubled while a coordinate rests on fewer than 1 % of them, and increased by factors of √2 while
-        landmarks do not cover the rows. "median" is the median distance of two rows.
+        Bandwidth, in the units of X. "auto": the median distance of a row to its 10th neighbor among up to 2000 rows,
+        increased while a coordinate rests on fewer than 1 % of them, or landmarks do not cover the rows. "median":
+        the median distance of two rows.
     n_components : int
         Number of coordinates.
     method : {"auto", "exact", "lowrank"}
-        All pairs of points, or landmarks. All pairs cost O(n³), for at most 2000 rows; p landmarks cost O(n p²) in two
-        passes over the data (three with alpha), for any n. "auto" is exact up to 2000 rows.
+        All pairs of points, O(n³), for at most 2000 rows; or p landmarks, O(n p²) in two passes (three with alpha),
+        for any n. "auto" is exact up to 2000 rows.
     landmarks : Landmarks, optional
-        Landmarks of the low-rank method, with the kernel of the bandwidth; by default at most 500 by "cholesky", which
-        selects fewer if these span the kernel.
+        Landmarks of the low-rank method, with the kernel of the bandwidth; by default at most 500 by "cholesky",
+        fewer if these span the kernel.
     time : number
         Power of the eigenvalues; 0 for the eigenvectors themselves.
     alpha : number
-        Power of the density by which the kernel is divided; 0 in the paper, 1 for a limit independent of the density.
+        Power of the degrees by which the kernel is divided; 0 in the paper, 1 for a limit independent of the density.
     symmetric : bool
-        False for eigenvectors of the Markov matrix K_alpha / m_i: ψ_i / √(m_i / sum m), of unit norm for the stationary
-        distribution m / sum m.
+        False for eigenvectors of the Markov matrix K_alpha / m_i: ψ_i / √(m_i / sum m), of unit norm for its
+        stationary distribution m / sum m.
     random_state : int, Generator or None
         Seed of the landmarks, and of the rows for the bandwidth.
 
     Attributes
     ----------
     embedding_ : ndarray of shape (n, k)
-        Coordinates of the rows of the fit; the entry of largest magnitude of each column is positive.
+        Coordinates of the rows; the entry of largest magnitude of each column is positive.
     spectrum_ : ndarray of shape (k,)
         Eigenvalues of A_bar, descending, all below 1.
     row_shares_ : ndarray of shape (k,)
-        Share of the rows that each coordinate rests on, (sum ψ²)² / (n sum ψ⁴); below 1 % a warning is raised.
+        Share of the rows that each coordinate rests on, (sum ψ²)² / (n sum ψ⁴); a warning below 1 %.
     bandwidth_ : float
         Bandwidth.
     method_ : {"exact", "lowrank"}
@@ -161,7 +160,7 @@ class DiffusionMap(Transformer):
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, *, progress: bool | None = None) -> Self:
-        """Compute the eigenvectors and the coordinates of the rows of X on the active Dask scheduler.
+        """Compute the coordinates of the rows of X on the active Dask scheduler.
 
         Parameters
         ----------
@@ -233,27 +232,24 @@ class DiffusionMap(Transformer):
         self._advise_few(len(embedding))
 
     def _advise_few(self, n: int) -> None:
-        """Warn of coordinates that rest on few rows."""
         if len(few := np.flatnonzero(rest_on_few(self.row_shares_, n))):
             rows = max(1, round(n * self.row_shares_[few[0]]))
             warn_user(
-                f"coordinate {few[0]} rests on {rows} of {n} rows, outliers or a small group: "
-                "exclude them, increase the bandwidth, or use SpectralClustering",
+                f"coordinate {few[0]} rests on {rows} of {n} rows, outliers or a small group: exclude them, "
+                "increase the bandwidth, or use SpectralClustering",
                 ReliabilityWarning,
                 Rank.DATA,
             )
 
     def _of_fit(self, X: Any, **options: Any) -> Any:
-        """Return `embedding_` for numpy arrays; other containers are transformed."""
+        """Return `embedding_` for numpy arrays; transform other containers."""
         data = Rows.of(X).data
         if isinstance(data, (np.ndarray, list, tuple)) or is_frame(data):
             return self.embedding_
         return self.transform(X, **options)
 
     def transform(self, X: Any, **options: Any) -> Any:
-        """Return the coordinates at the rows of X by Nystrom's formula.
-
-        At rows of the fit, they are `embedding_`.
+        """Return the coordinates at the rows of X by Nystrom's formula; `embedding_` at rows of the fit.
 
         Parameters
         ----------
@@ -296,8 +292,8 @@ class DiffusionMap(Transformer):
             if uncovered := int(total.sums["uncovered"][0]):
                 raise UncoveredError(
                     f"{uncovered} of {total.count} points are not covered by the {len(points)} landmarks, which "
-                    "reproduce less than a tenth of their kernel. Add landmarks, choose them by 'cholesky' or "
-                    f"'kmeans++', or increase the bandwidth {self.bandwidth_:g}."
+                    "reproduce less than a tenth of their kernel. Add landmarks, choose them by 'cholesky', or "
+                    f"increase the bandwidth {self.bandwidth_:g}."
                 )
             if step != "gram":
                 functions = with_sums(functions, total.sums)
@@ -306,13 +302,13 @@ class DiffusionMap(Transformer):
     def _check_components(self, values: Array) -> None:
         if not len(values):
             raise ValueError(
-                f"every nontrivial eigenvalue is below {LEAST_EIGENVALUE:g}: at bandwidth {self.bandwidth_:g} the "
-                "kernel does not distinguish points, or all points are equal. Decrease the bandwidth."
+                f"every nontrivial eigenvalue is below {LEAST_EIGENVALUE:g}: at bandwidth {self.bandwidth_:g} "
+                "the kernel does not distinguish points. Decrease the bandwidth."
             )
         if len(values) < self.n_components:
             warn_user(
-                f"only {len(values)} of {self.n_components} components: eigenvalues below {LEAST_EIGENVALUE:g} are "
-                "rounding errors. Lower n_components, decrease the bandwidth or add landmarks.",
+                f"only {len(values)} of {self.n_components} eigenvalues exceed rounding errors, "
+                f"{LEAST_EIGENVALUE:g}. Lower n_components, decrease the bandwidth or add landmarks.",
                 RankWarning,
             )
 
@@ -336,7 +332,6 @@ class DiffusionMap(Transformer):
         check_memory(predict_memory(p, source.dimension, 2048, threads=local_threads(), live=8))
 
     def _summary_parts(self) -> dict[str, Any]:
-        """Return the parts of a `Summary`."""
         facts = {
             **kernel_matrix(self, len(self.functions_.points)),
             "variables": self.n_features_in_,

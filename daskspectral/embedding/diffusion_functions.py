@@ -1,13 +1,8 @@
 """Diffusion maps as functions: leading eigenvectors of a normalized Gaussian kernel at landmarks.
 
-The kernel matrix K (n, n) is divided by powers of its degrees q = K 1, K_alpha = K / (q_i q_j)^alpha, then by the
-degrees m = K_alpha 1 of the result: A = K_alpha / √(m_i m_j), conjugate to the Markov matrix K_alpha / m_i (Coifman and
-Lafon 2006). Its eigenvector v0 = √(m / sum m), of eigenvalue 1, is removed: A_bar = A - v0 v0ᵀ, which for alpha = 0 is
-equation (1.2) of Fanuel et al. 2022.
-
-All are functions of features ψ(x) = Wᵀ k(Y, x) for landmarks Y, where W Wᵀ is the pseudo-inverse of K_YY and K is
-replaced by ψᵀ ψ; the features of an exact map, whose landmarks are all points, are k(Y, x). The bandwidth is chosen
-from neighbor distances, or from the spectrum at some points, which measures the connectivity of their graph.
+Notation as in `DiffusionMap`: K_alpha = K / (q_i q_j)^alpha with q = K 1, A = K_alpha / √(m_i m_j) with m = K_alpha 1,
+A_bar = A - v0 v0ᵀ, v0 = √(m / sum m). All are functions of features ψ(x) = Wᵀ k(Y, x) for landmarks Y, where W Wᵀ is
+the pseudo-inverse of K_YY and K is replaced by ψᵀ ψ; the features of an exact map are k(Y, x) at all points Y.
 """
 
 from __future__ import annotations
@@ -43,9 +38,9 @@ _BLOCK_ENTRIES = 1 << 21
 
 
 def point_blocks(x: Array, count: int) -> Iterator[tuple[slice, Array, NDArray[np.bool_]]]:
-    """Yield blocks of points (c, d), with sizes that depend only on the number of points of kernels.
+    """Yield blocks of points: bounds, points (c, d) with 0 for non-finite ones, and the mask of finite ones.
 
-    Each is the bounds of the block, the points with 0 for those that are not finite, and the mask of finite ones.
+    Sizes depend only on the number `count` of points of kernels.
     """
     step = max(1, min(2048, _BLOCK_ENTRIES // count))
     for start in range(0, len(x), step):
@@ -56,12 +51,11 @@ def point_blocks(x: Array, count: int) -> Iterator[tuple[slice, Array, NDArray[n
 
 @dataclass(frozen=True, eq=False)
 class DiffusionFunctions(Registered):
-    """Coordinates x -> λ^t ψ(x) of a diffusion map, by Nystrom's formula.
+    """Coordinates x -> λ^t ψ(x) of a diffusion map, by Nystrom's formula, exact at points of the fit.
 
-    They are exact at points of the fit. The features g (c, q) of a block are Wᵀ k(Y, x) with `whitening` W (p, q), k(Y,
-    x) without it, and landmarks Y = `points` (p, d). From them q(x) = g.first, m(x) = g.second / q(x)^alpha, and the
-    coordinates g weights / (q(x)^alpha √(m(x))), (c, k). With `mass` = sum m these are divided by √(m(x) / mass) once
-    more, which makes them eigenfunctions of the Markov operator.
+    The features g (c, q) are Wᵀ k(Y, x) with `whitening` W (p, q), k(Y, x) without it, Y = `points` (p, d). From them
+    q(x) = g.first, m(x) = g.second / q(x)^alpha, and the coordinates g weights / (q(x)^alpha √(m(x))), (c, k). `mass`
+    = sum m divides these by √(m(x) / mass) once more: eigenfunctions of the Markov operator.
     """
 
     expects: ClassVar = {"kernel": Kernel}
@@ -76,7 +70,6 @@ class DiffusionFunctions(Registered):
 
     @property
     def width(self) -> int:
-        """Number of coordinates k."""
         return int(self.weights.shape[1])
 
     def features(self, x: Array) -> Array:
@@ -85,10 +78,7 @@ class DiffusionFunctions(Registered):
         return np.asarray(values if self.whitening is None else values @ self.whitening)
 
     def __call__(self, x: Array) -> Array:
-        """Return the coordinates (c, k) at x (c, d).
-
-        They are NaN if a degree is below rounding errors or x is not finite.
-        """
+        """Return the coordinates (c, k) at x (c, d), NaN if a degree is below rounding errors or x is not finite."""
         result = np.empty((len(x), self.width))
         for rows, block, finite in point_blocks(x, len(self.points)):
             g = self.features(block)
@@ -107,10 +97,7 @@ class DiffusionFunctions(Registered):
 
 
 def landmark_features(kernel: Kernel, landmarks: Array, alpha: float = 0.0) -> DiffusionFunctions:
-    """Return the features psi of landmarks (p, d) before any pass.
-
-    The sums are zeros (q,), and there are no coordinates.
-    """
+    """Return the features psi of landmarks (p, d) before any pass, without coordinates."""
     whitening = whiten(kernel.values(landmarks, landmarks), CUT).matrix
     zeros = np.zeros(whitening.shape[1])
     return DiffusionFunctions(kernel, landmarks, whitening, zeros, zeros, np.zeros((len(zeros), 0)), alpha)
@@ -121,9 +108,9 @@ def landmark_sums(
 ) -> dict[str, Array]:
     """Return the sums over points of one step, from which the map at landmarks is solved.
 
-    "first" is sum ψ_i (q,); "second" is sum ψ_i / q_i^alpha (q,), which requires the first; "gram" is S = Σ_i ψ_i ψ_iᵀ
-    / (q_i^(2 alpha) m_i) (q, q), which requires both. `uncovered` counts the points that the landmarks do not cover:
-    |ψ_i|² is below a tenth of k(x, x) = 1, or a degree below a tenth of the point's contribution to it.
+    "first" is sum ψ_i (q,); "second" sum ψ_i / q_i^alpha (q,), which requires the first; "gram" S = Σ_i ψ_i ψ_iᵀ /
+    (q_i^(2 alpha) m_i) (q, q), which requires both. `uncovered` counts points where |ψ_i|² is below a tenth of k(x, x)
+    = 1, or a degree below a tenth of the point's contribution to it.
     """
     width = len(f.first)
     total: Array = np.zeros((width, width) if step == "gram" else width)
@@ -160,7 +147,7 @@ def landmark_map(
     """Return the `count` leading eigenvalues of A_bar, those of P S P (k,), and the coordinates.
 
     P = I - σσᵀ / M with σ = sum ψ_i / q_i^alpha and M = |σ|² = sum m_i. An eigenvector w of P S P yields the
-    eigenvector ψ_i.w / (q_i^alpha √(m_i λ)) of A_bar. There are fewer if no more eigenvalues exceed 1e-10.
+    eigenvector ψ_i.w / (q_i^alpha √(m_i λ)) of A_bar. Eigenvalues below 1e-10 are left out.
     """
     sigma = functions.second
     mass = float(sigma @ sigma)
@@ -192,10 +179,7 @@ def exact_map(
     time: float = 1.0,
     symmetric: bool = True,
 ) -> tuple[Array, DiffusionFunctions]:
-    """Return the `count` leading eigenvalues of A_bar (k,), and the coordinates, from all points.
-
-    `gram` (n, n) is their kernel matrix.
-    """
+    """Return the `count` leading eigenvalues of A_bar (k,), and the coordinates, from the kernel matrix (n, n)."""
     first = np.ones(len(points))
     second = gram.sum(axis=1) ** -alpha
     m = second * (gram @ second)
@@ -218,10 +202,7 @@ def leading_pairs(matrix: Array, trivial: Array, count: int) -> tuple[Array, Arr
 
 
 def rows_of_coordinates(coordinates: Array) -> Array:
-    """Return the shares (k,) of n rows that coordinates (n, k) rest on, (sum ψ²)² / (n sum ψ⁴).
-
-    For an indicator of m rows the share is m / n.
-    """
+    """Return (sum ψ²)² / (n sum ψ⁴) (k,), the share of n rows that each coordinate (n, k) rests on."""
     squares = np.square(np.nan_to_num(coordinates / np.nanmax(np.abs(coordinates), axis=0)))
     valid = np.count_nonzero(np.isfinite(coordinates).all(axis=1))
     return np.asarray(squares.sum(axis=0) ** 2 / (valid * np.square(squares).sum(axis=0)))
@@ -235,10 +216,9 @@ def rest_on_few(shares: Array, n: int) -> NDArray[np.bool_]:
 def neighbor_scale(points: Array, count: int) -> float:
     """Return the median distance of points to their 10th neighbor, robust to outliers.
 
-    It is doubled while outliers dominate. Outliers dominate if one of the `count` coordinates rests on few of the
-    points. If no bandwidth up to four times the median distance is large enough, the scale is that of neighbors. Copies
-    of a point count once; for fewer than 50 points a fifth of their number replaces ten. Raises ValueError if all
-    points are equal.
+    It is doubled while one of the `count` coordinates rests on few points, up to four times the median distance; if
+    that fails, it is not increased. Copies count once; below 50 points a fifth of their number replaces ten. Raises
+    ValueError if all points are equal.
     """
     distinct = np.unique(points, axis=0)
     if len(distinct) < 2:
@@ -258,16 +238,12 @@ def neighbor_scale(points: Array, count: int) -> float:
 
 
 def joining_bandwidth(squares: Array) -> float:
-    """Return the bandwidth h at which the graph of exp(-r² / h²) is just connected.
+    """Return the bandwidth h at which the graph of exp(-r² / h²) is just connected, to 1 %.
 
-    `squares` are the squared distances r² (n, n). There the tenth largest eigenvalue of Abar = D^(-1/2) K D^(-1/2) - v0
-    v0ᵀ, equation (1.2) of Fanuel et al. 2022, is 0.9. The eigenvalues are those of the random walk with transition
-    probabilities K_ij / m_i: k of them near 1 are k + 1 groups, clusters or outliers, that the walk rarely leaves (Lee,
-    Oveis Gharan and Trevisan 2014), so that for smaller h the leading eigenvectors are indicators of single points.
-    Below 100 distinct points, a tenth of their number replaces ten. The result is accurate to 1 %; each of about a
-    dozen eigenvalues costs O(n³).
-
-    Raises ValueError if all points are equal.
+    There the tenth largest eigenvalue of Abar (1.2) is 0.9, from `squares` r² (n, n). k eigenvalues near 1 are k + 1
+    groups, clusters or outliers, that the random walk K_ij / m_i rarely leaves (Lee, Oveis Gharan and Trevisan 2014):
+    for smaller h the leading eigenvectors are indicators of single points. Below 100 distinct points, a tenth of their
+    number replaces ten. Each of about a dozen eigenvalues costs O(n³). Raises ValueError if all points are equal.
     """
     n = len(squares)
     first = np.argmin(squares, axis=1) == np.arange(n)  # the point itself, or the first one equal to it

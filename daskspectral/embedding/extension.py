@@ -32,15 +32,12 @@ BLOCK_THERE = 1 << 27  # the same on an accelerator
 class Extension(Registered, RowFunction):
     """Embedding of any point by the normalized Nystrom extension.
 
-    Xi(x) = sqrt(d(x)) u(x) / |u(x)|, u(x) = coefficients^T k(Y, x) (r,). d(x) is the bound by the `masses`, at most the
-    largest at a row of the fit; d(x) = 1 if the fit had given bounds. `points` Y are all n points of the fit, or p
-    landmarks. Landmarks represent all rows of the fit if they cover x, |psi(x)|^2 = |whitening^T k(Y, x)|^2 >= 0.5;
-    otherwise the nearest of the `drawn` rows (s, d) of the fit is used. Raw rows (c, n_features) are mapped to (c,
-    columns). Each of the `stages`, numbers of columns with sum r, is normalized by its length |u(x)|; `kept` of the
-    columns are returned.
-
-    If the mass is below 1e-3, or landmarks do not cover x, no row is within reach: x is mapped to the direction of its
-    nearest row, unless `extrapolate` selects NaN or an error.
+    Xi(x) = sqrt(d(x)) u(x) / |u(x)|, u(x) = coefficients^T k(Y, x) (r,), d(x) the bound by the `masses`, at most the
+    largest of the fit, or 1 if the fit had given bounds. `points` Y are all n points or p landmarks. If landmarks do
+    not cover x, |whitening^T k(Y, x)|^2 < 0.5, the nearest of the `drawn` rows (s, d) of the fit replaces x. Each of
+    the `stages`, numbers of columns with sum r, is normalized by its length; `kept` columns are returned. If the mass
+    is below 1e-3 or landmarks do not cover x, x is mapped to the direction of its nearest row, unless `extrapolate`
+    selects NaN or an error.
     """
 
     expects: ClassVar = {"kernel": Kernel, "masses": Degrees, "preparation": Preparation}
@@ -98,8 +95,8 @@ class Extension(Registered, RowFunction):
     def warning_text(self, found: Tally, count: int) -> str:
         there = {"nearest": " have the direction of their nearest row", "nan": " are NaN"}.get(self.extrapolate, "")
         return (
-            f"{found.count} of {count} rows{there}: no row of the fit is within reach (kernel mass below {REACHED:g}), "
-            "or no landmark covers them. Fit on similar rows, or increase the bandwidth"
+            f"{found.count} of {count} rows{there}: no row of the fit is within reach (kernel mass below "
+            f"{REACHED:g}), or no landmark covers them. Fit on similar rows, or increase the bandwidth"
         )
 
     def _sums(self, x: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
@@ -117,17 +114,16 @@ class Extension(Registered, RowFunction):
         return np.stack([np.linalg.norm(u[:, a:b], axis=1) for a, b in pairwise(cuts)], axis=1)
 
     def _nearest(self, x: Array) -> Array:
-        """Return the nearest rows (c, d) of the fit."""
         return nearest_points(x, self.points if self.drawn is None else self.drawn)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Coordinates(RowFunction):
-    """Coordinates (c, width) of rows, by a function of points (c, d).
+    """Coordinates (c, width) of rows, by a function of points (c, d) with a `kernel` at `points` (p, d).
 
-    The function has a `kernel` at `points` (p, d). Rows at which all kernel values are below 1e-6 of those of equal
-    points, or the function is NaN, are mapped to the coordinates of the nearest of the points.
+    Rows at which the function is NaN, or all kernel values are below 1e-6 of those of equal points, are mapped to the
+    coordinates of the nearest of the points.
     """
 
     function: Callable[[Array], Array]

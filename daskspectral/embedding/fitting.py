@@ -65,8 +65,8 @@ class Embedded:
     """Embedding as a function of points, with its stages and certificates.
 
     `embedding` (n, columns) is E at the rows of the fit, None if the function computes it. With landmarks, `coverage`
-    is the least |psi|^2 of a row, and `approximation` an estimate of the relative error of the Gram matrix E E^T, from
-    the exact kernel at the rows of the `probe`.
+    is the least |psi|^2 of a row, `approximation` an estimate of the relative error of E E^T at the rows of the
+    `probe`.
     """
 
     extension: Extension
@@ -88,12 +88,10 @@ class Covered:
 
     @property
     def missed(self) -> int:
-        """Number of rows that the landmarks do not cover."""
         return int(self.cover["uncovered"])
 
     @property
     def coverage(self) -> float:
-        """Least |psi|^2 of a row."""
         return 1 - float(self.cover["farthest"])
 
 
@@ -101,10 +99,8 @@ class Covered:
 class Embedding:
     """Embedding of one source with `count` columns, or with the rank of the optimum for None.
 
-    E E^T maximizes Tr(Abar B) over positive semidefinite matrices B (n, n) with bounded diagonal, where Abar is the
-    `kernel` exp(-r^2 / bandwidth^2), normalized and without its first eigenvector (Fanuel et al. 2022); `solve` does so
-    from a starting point drawn with `seed`. `landmarks` returns a given number of landmarks, as many as make the Gram
-    matrix exact to `accuracy`; `sizes` are their first and largest number.
+    `solve` maximizes from a starting point drawn with `seed`. `landmarks` returns a given number of landmarks, as many
+    as make the Gram matrix exact to `accuracy`; `sizes` are their first and largest number.
     """
 
     passes: Passes
@@ -121,7 +117,6 @@ class Embedding:
         self.kernel = Gaussian(self.bandwidth / 2**0.5)
 
     def chosen(self) -> Embedded:
-        """Return the cheapest embedding with `accuracy`."""
         n = self.source.n
         if n <= FEW:
             return self.exact()
@@ -135,8 +130,8 @@ class Embedding:
     def exact(self) -> Embedded:
         """Return the embedding by the kernel between all pairs, a matrix in memory.
 
-        Raises ValueError for a bandwidth at which the kernel is the identity or of rank one, for a point too far from
-        the others, and for bounds on the diagonal that are not positive.
+        Raises ValueError for a kernel that is the identity or of rank one, for a point too far from the others, and
+        for bounds on the diagonal that are not positive.
         """
         kernel, (x, bound) = self.kernel, points_in_memory(self.source)
         check_reach(self.bandwidth, x)
@@ -177,10 +172,7 @@ class Embedding:
         return Embedded(extension, stages, "exact", whole[:, : extension.kept])
 
     def low_rank(self) -> Embedded:
-        """Return the embedding by the kernel's Nystrom approximation.
-
-        Raises UncoveredError if landmarks do not cover the rows.
-        """
+        """Return the embedding by the kernel's Nystrom approximation; raise UncoveredError for uncovered rows."""
         most = min(self.source.n, MOST)
         found = None if self.sizes is not None else self._doubled(most)
         return found or self._at(*(self.sizes or (most, int(FURTHER * most))))
@@ -216,10 +208,7 @@ class Embedding:
             p = min(2 * p, most)
 
     def _covered(self, basis: LandmarkBasis, most: int) -> Covered:
-        """Return the landmarks with their whitening, and with rows that they do not cover.
-
-        There are up to `most` in all.
-        """
+        """Return the landmarks, with rows that they do not cover, up to `most` in all."""
         run, kernel = self.passes.run, self.kernel
         plan = plan_embedding(self.source, basis.size, run.device)
         self.passes.run = Run(self.source, plan, None, "embed", run.device)
@@ -250,10 +239,7 @@ class Embedding:
             check_joined(self.bandwidth, landmarks, self.kernel.values(landmarks, landmarks).sum(axis=1))
 
     def _solved(self, covered: Covered, less: Embedded | None) -> Embedded:
-        """Return the embedding at landmarks that cover the rows.
-
-        One at fewer landmarks serves to estimate its error. New points are compared with rows of the fit.
-        """
+        """Return the embedding at landmarks that cover the rows; `less`, at fewer, serves to estimate its error."""
         passes, run, kernel = self.passes, self.passes.run, self.kernel
         basis, whitened = covered.basis, covered.whitened
         rows, (probes, probe_bound) = self._drawn(ROWS, 1)[0], self._drawn(PROBES, 2)
@@ -298,16 +284,12 @@ class Embedding:
         return Embedded(extension, stages, "lowrank", None, covered.coverage, error, probe)
 
     def _drawn(self, size: int, number: int) -> tuple[Array, Array | None]:
-        """Return prepared rows (s, d) drawn from the data, and given bounds on the diagonal (s,)."""
         fields = draw_fields(self.source, size, np.random.default_rng([self.seed, number]))[1]
         return self.source.preparation(fields["x"]), fields.get("diagonal")
 
 
 def positive(columns: Array) -> Array:
-    """Return signs (r,) that make the entry of largest magnitude of each column positive.
-
-    Rows of NaN are ignored.
-    """
+    """Return signs (r,) that make the entry of largest magnitude of each column positive, ignoring NaN."""
     size = np.abs(columns)
     first = (size >= (1 - 1e-6) * np.nanmax(size, axis=0)).argmax(axis=0)
     return np.where(columns[first, np.arange(columns.shape[1])] < 0, -1.0, 1.0)

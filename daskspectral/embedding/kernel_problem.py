@@ -40,10 +40,10 @@ _GAIN = 0.9  # share of the best merit so far, below which a step is a gain
 
 @dataclass(frozen=True, eq=False)
 class KernelizedProblem:
-    """Problem (1.9) in the range of K.
+    """Problem (1.9) in the range of K, at m distinct points.
 
-    `roots` (q,) of its eigenvalues, descending, `vectors` (m, q); `u`, `d` (m,); λ. Rows are the m distinct points,
-    times the square roots of their multiplicities `counts` (m,); d times the counts.
+    `roots` (q,) of its eigenvalues, descending, `vectors` (m, q); `u`, `d` (m,); λ. Rows are multiplied by the square
+    roots of their multiplicities `counts` (m,); d by the counts.
     """
 
     vectors: Array
@@ -57,18 +57,17 @@ class KernelizedProblem:
     def of(
         cls, gram: Array, u: Array, d: Array, regularization: float, counts: Array | None = None
     ) -> KernelizedProblem:
-        """Return the problem for the matrix `gram`, `u` and `d` at distinct points.
+        """Return the problem for K = `gram` (m, m), `u` and `d` (m,) at distinct points of multiplicities `counts`.
 
-        K = `gram` (m, m), `u` and `d` (m,); `counts` are multiplicities. Raises ValueError if K is not positive
-        semi-definite.
+        Raises ValueError if K is not positive semi-definite.
         """
         counts = np.ones(len(d)) if counts is None else np.asarray(counts, dtype=float)
         weights = np.sqrt(counts)
         values, vectors = eigh(symmetric_part(gram) * np.outer(weights, weights))
         if values[0] < -1e-8 * max(values[-1], 0.0) or not values[-1] > 0:
             raise ValueError(
-                f"kernel must be positive semi-definite, got eigenvalues from {values[0]:.3g} to {values[-1]:.3g} on "
-                "these points. Correct the kernel."
+                f"kernel must be positive semi-definite, got eigenvalues from {values[0]:.3g} to "
+                f"{values[-1]:.3g} on these points. Correct the kernel."
             )
         kept = values > RANGE_CUT * values[-1]
         values, vectors = values[kept][::-1], vectors[:, kept][:, ::-1].copy()
@@ -77,7 +76,6 @@ class KernelizedProblem:
 
     @property
     def n(self) -> int:
-        """Number of points."""
         return int(self.counts.sum())
 
     @property
@@ -119,10 +117,10 @@ class KernelizedProblem:
 class KernelizedSolution:
     """Solution with its certificate.
 
-    `inner` is B (q, q), `dual` y (m,), `objective` Tr(C B), `least_eigenvalue` the least one of diag(y) - (K_bar / n² -
-    λ K^+) in the range of K. The optimum exceeds the objective by at most `gap` = Tr(Z B) + |(d - diag B').y| + max(0,
-    -least_eigenvalue) sum(d); `relative_gap` is gap / max(|Tr(C B)|, |d.y|). `error` is the largest |diag(B') - d| / d,
-    `passes` the number of steps.
+    `inner` is B (q, q), `dual` y (m,), `objective` Tr(C B), `least_eigenvalue` that of diag(y) - (K_bar / n² - λ K^+)
+    in the range of K. The optimum exceeds the objective by at most `gap` = Tr(Z B) + |(d - diag B').y| + max(0,
+    -least_eigenvalue) sum(d); `relative_gap` is gap / max(|Tr(C B)|, |d.y|). `error` is the largest |diag(B') - d| /
+    d.
     """
 
     inner: Array
@@ -136,17 +134,13 @@ class KernelizedSolution:
 
     @property
     def merit(self) -> float:
-        """Larger one of the relative gap and the error."""
         return max(self.relative_gap, self.error)
 
 
 def solve_kernelized(
     problem: KernelizedProblem, *, tolerance: float = 1e-9, max_passes: int = 100
 ) -> KernelizedSolution:
-    """Return a solution with relative gap and error below the tolerance, or the best one reached.
-
-    Rounding or `max_passes` may end the iteration before.
-    """
+    """Return a solution with relative gap and error below the tolerance, or the best one reached."""
     found = None
     if problem.regular:
         found = _by_factor(problem, tolerance, max_passes)
@@ -211,8 +205,8 @@ def _by_interior_point(problem: KernelizedProblem, tolerance: float, max_passes:
 def _damped_solver(matrix: Array) -> Callable[[Array], Array]:
     """Return a function that solves for right sides (n,), for a psd matrix (n, n).
 
-    The matrix is scaled to unit diagonal, and a small multiple of the identity is added: nearly dependent constraints
-    leave directions in which the right side is rounding error, which are damped.
+    The matrix, scaled to unit diagonal, plus a small multiple of the identity: nearly dependent constraints leave
+    directions in which the right side is rounding error, which are damped.
     """
     scale = 1 / np.sqrt(np.diag(matrix))
     scaled = scale[:, None] * matrix * scale
@@ -242,9 +236,9 @@ def _judged(
 def least_eigenvalue(problem: KernelizedProblem, y: Array) -> float:
     """Return the least eigenvalue nu of diag(y) - (K_bar / n² - λ K^+) in the range of K.
 
-    There the matrix is S^-1/2 Z S^-1/2 with S = Φ Φᵀ. To make the result independent of the condition of K, nu is
-    computed from 1 / (nu + tau), the largest eigenvalue of S^1/2 (Z + tau S)⁻¹ S^1/2, for any tau that makes Z + tau S
-    positive definite.
+    There the matrix is S^-1/2 Z S^-1/2 with S = Φ Φᵀ. For independence of the condition of K, 1 / (nu + tau) is
+    computed as the largest eigenvalue of S^1/2 (Z + tau S)⁻¹ S^1/2, for any tau that makes Z + tau S positive
+    definite.
     """
     z, s = problem.slack(y), problem.roots**2
     tau = float(np.abs(y).max())
@@ -255,11 +249,10 @@ def least_eigenvalue(problem: KernelizedProblem, y: Array) -> float:
 
 @dataclass(eq=False)
 class LearnedKernel(Kernel):
-    """Mercer kernel b(x, y) = e(x).e(y) of a solution.
+    """Mercer kernel b(x, y) = e(x).e(y) of a solution, e(x) = Fᵀ Φ(x) and Φ(x) = S^-1/2 Vᵀ k(X, x).
 
-    e(x) = Fᵀ Φ(x) and Φ(x) = S^-1/2 Vᵀ k(X, x). This is k_xᵀ K^+ B' K^+ k_y; `points` X (m, d), distinct, `whitening` V
-    S^-1/2 (m, q), `factor` F (q, r). Called with points (a, d) and (b, d) it returns the Gram matrix (a, b), with two
-    single points a number. It is as smooth as k.
+    `points` X (m, d), distinct, `whitening` V S^-1/2 (m, q), `factor` F (q, r). Called with points (a, d) and (b, d)
+    it returns the Gram matrix (a, b), with two single points a number. It is as smooth as k.
     """
 
     expects: ClassVar = {"kernel": Kernel}
@@ -292,7 +285,6 @@ class LearnedKernel(Kernel):
 
     @property
     def width(self) -> int:
-        """Number of features r."""
         return int(self.factor.shape[1])
 
     def features(self, x: Array) -> Array:
@@ -366,8 +358,8 @@ class Cone:
 def ascend(cost: Array, d: Array, start: Array, *, residual: float, max_passes: int) -> tuple[Array, Array, int]:
     """Return E (n, r), y (n,) and the number of steps, from initial directions (n, r) of rows.
 
-    The iteration ends if |Z E| is at most `residual` |C E|, at rounding errors of the objective, or after `max_passes`;
-    of the last steps the one of least residual is returned.
+    The iteration ends if |Z E| is at most `residual` |C E|, at rounding errors of the objective, or after
+    `max_passes`; the step of least residual is returned.
     """
     e = _lengthened(start, d)
     now = _evaluated(cost, d, e)
@@ -400,7 +392,6 @@ def ascend(cost: Array, d: Array, start: Array, *, residual: float, max_passes: 
 
 
 def _lengthened(e: Array, d: Array) -> Array:
-    """Return rows of length sqrt(d)."""
     return np.asarray(e * (np.sqrt(d) / np.linalg.norm(e, axis=1))[:, None])
 
 

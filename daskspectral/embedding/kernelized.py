@@ -37,22 +37,20 @@ LARGEST_ERROR = 1e-4  # of |diag(B) - d| / d, above which the solution is reject
 class KernelEmbedding(Transformer):
     """Kernelized SDP embedding: problem reg-kVP-n, equation (1.9), of Fanuel et al. 2022.
 
-    Among the Mercer kernels b in the space of a kernel k with b(x_i, x_i) = d(x_i) at n points, it learns the one that
-    maximizes
+    Learns the Mercer kernel b in the space of a kernel k with b(x_i, x_i) = d(x_i) at n points that maximizes
 
-        Tr(K_bar B) / n² - regularization Tr(K^+ B),    K_bar = K - u uᵀ,    B_ij = b(x_i, x_j).
+        Tr(K_bar B) / n² - regularization Tr(K^+ B),    K_bar = K - u uᵀ,    B_ij = b(x_i, x_j),
 
-    The solution has a certificate. It costs O(n³) per step and about 100 n² bytes: n up to a few thousand. A Newton
-    method on a factor of B needs seconds for 1000 points; equal points are merged. If K is singular at distinct points,
-    an interior-point method replaces it, at several times the cost. If K is numerically singular, as for smooth kernels
-    (Gaussian), b is sought in its range, with a RankWarning: the constraints are then nearly dependent, and
-    `certificate_` reports the accuracy.
+    with a certificate, in O(n³) per step and about 100 n² bytes: n up to a few thousand; seconds for 1000 points,
+    several times as long if K is singular. If K is numerically singular, as for smooth kernels (Gaussian), b is sought
+    in its range, with a RankWarning: the constraints are then nearly dependent, and `certificate_` reports the
+    accuracy.
 
     Parameters
     ----------
     kernel : Kernel or its name, default Matern(1.5, "auto")
-        Kernel in whose space another is learned; matern:1.5:auto by default. The spaces of Matern kernels are Sobolev
-        spaces. A scale "auto" is bandwidth_ / √2, at which a Gaussian kernel is exp(-r² / bandwidth_²).
+        Kernel in whose space another is learned; Matern spaces are Sobolev spaces. A scale "auto" is bandwidth_ / √2,
+        at which a Gaussian kernel is exp(-r² / bandwidth_²).
     regularization : number
         Weight of the penalty, positive.
     bandwidth : {"auto", "median"} or number
@@ -62,7 +60,7 @@ class KernelEmbedding(Transformer):
     d : array (n,), callable or number, optional
         Diagonal, positive; by default the diagonal of K_bar, k(x, x) - u(x)².
     tolerance : number
-        Relative gap, and relative error of the constraints, up to which a solution counts as optimal.
+        Relative gap, and relative error of the constraints, of an optimal solution.
     max_passes : int
         Largest number of steps; about 15 are needed.
     random_state : int, Generator or None
@@ -73,7 +71,7 @@ class KernelEmbedding(Transformer):
     embedding_ : ndarray of shape (n, r)
         Embedding E, B = E Eᵀ, columns by descending eigenvalue; the largest entry of each is positive.
     spectrum_ : ndarray of shape (r,)
-        Eigenvalues of B, descending, without eigenvalues below a millionth of the first.
+        Eigenvalues of B above a millionth of the first, descending.
     rank_, range_ : int
         Rank r, and number of directions in the range of K.
     objective_ : float
@@ -83,8 +81,8 @@ class KernelEmbedding(Transformer):
     certificate_ : Certificate
         Certificate of optimality.
     learned_kernel_ : LearnedKernel
-        Kernel b: called with points (a, d) and (b, d), it returns the Gram matrix (a, b), as required by
-        SVC(kernel=est.learned_kernel_) and KernelPCA(kernel=est.learned_kernel_).
+        Kernel b of points (a, d) and (b, d), returns the Gram matrix (a, b), as SVC(kernel=est.learned_kernel_) and
+        KernelPCA require.
     bandwidth_ : float or None
         Bandwidth, None if the kernel has a numeric scale.
     kernel_ : Kernel
@@ -213,17 +211,17 @@ class KernelEmbedding(Transformer):
         problem = KernelizedProblem.of(gram, mean, d[first], float(self.regularization), counts)
         if not problem.regular:
             warn_user(
-                f"the kernel matrix is singular: the learned kernel is sought in {problem.rank} of {len(distinct)} "
-                f"directions, with eigenvalues above {RANGE_CUT:g} of the largest. A rougher kernel (Matern) or a "
-                "smaller scale has more",
+                f"the kernel matrix is singular: the learned kernel is sought in {problem.rank} of "
+                f"{len(distinct)} directions, with eigenvalues above {RANGE_CUT:g} of the largest. A rougher "
+                "kernel (Matern) or a smaller scale has more",
                 RankWarning,
             )
         found = solve_kernelized(problem, tolerance=0.01 * self.tolerance, max_passes=self.max_passes)
         if found.error > LARGEST_ERROR:
             raise ValueError(
-                f"no kernel was found in the range of K, of {problem.rank} directions for {len(distinct)} points, with "
-                f"the diagonal d (relative error {found.error:.2g}). Use a smoother d, a rougher kernel, a smaller "
-                "scale, or a larger max_passes."
+                f"no kernel was found in the range of K, of {problem.rank} directions for {len(distinct)} "
+                f"points, with the diagonal d (relative error {found.error:.2g}). Use a smoother d, a rougher "
+                "kernel, a smaller scale, or a larger max_passes."
             )
         self.spectrum_, self.learned_kernel_ = LearnedKernel.of(kernel, distinct, problem, found)
         self.embedding_ = self.learned_kernel_.features(points)
@@ -270,7 +268,6 @@ class KernelEmbedding(Transformer):
         check_random_state(self.random_state)
 
     def _summary_parts(self) -> dict[str, Any]:
-        """Return the parts of a `Summary`."""
         facts = {
             "kernel": self.kernel_,
             "points": f"{len(self.embedding_)} of {self.n_features_in_} variables",
@@ -284,10 +281,7 @@ class KernelEmbedding(Transformer):
 
 
 def _distinct(points: Array) -> tuple[Array, NDArray[np.intp], NDArray[np.intp], Array]:
-    """Return the distinct points, their first rows, the point of each row, and counts.
-
-    Shapes are (m, d), (m,), (n,) and (m,).
-    """
+    """Return the distinct points (m, d), their first rows (m,), the point of each row (n,), and counts (m,)."""
     _, first, group, counts = np.unique(points, axis=0, return_index=True, return_inverse=True, return_counts=True)
     order = np.argsort(first)
     return points[first[order]], first[order], np.argsort(order)[group.reshape(-1)], counts[order].astype(float)
@@ -312,7 +306,7 @@ def _at(given: Values, points: Array, name: str, default: Callable[[], Array]) -
     n = len(points)
     if values.dtype.kind not in "fiu" or values.shape not in ((), (n,)) or not np.isfinite(values).all():
         raise ValueError(
-            f"{name} must be a finite number, an array ({n},) of these, or a function of points (n, d) that returns "
-            f"one, got {values.dtype} of shape {values.shape}."
+            f"{name} must be a finite number, an array ({n},) of these, or a function of points (n, d) that "
+            f"returns one, got {values.dtype} of shape {values.shape}."
         )
     return np.broadcast_to(values.astype(float), (n,)).copy()

@@ -43,7 +43,7 @@ class Features:
 
     @property
     def accelerator(self) -> Device:
-        """Device of the kernel values. Raises ImportError or RuntimeError if it is not available."""
+        """Device of the kernel values; raises ImportError or RuntimeError if it is not available."""
         return device_of(self.device)
 
     def blocks(self, batches: Iterable[Mapping[str, Array]]) -> Iterator[tuple[Array, Array | None, Array]]:
@@ -63,11 +63,10 @@ class Features:
 def cover_sums(features: Features, batches: Iterable[Mapping[str, Array]], state: LandmarkWhitening) -> dict[str, Any]:
     """Return how well p landmarks cover the rows.
 
-    A row x is covered if |psi(x)|^2 >= 0.5 and its mass m(x) is positive. |psi(x)|^2 = |W^T k(Y, x)|^2, with W W^T the
-    pseudo-inverse of k(Y, Y), is 1 if the landmarks span k(x, .). Of the sums, `uncovered` is the number of rows that
-    are not covered and `missed` the first of them; `farthest` is the largest 1 - |psi|^2, `heaviest` the largest mass
-    and `lightest` the smallest one, negative; `unbounded` is the number of rows whose bound on the diagonal is not
-    positive.
+    A row x is covered if |psi(x)|^2 = |W^T k(Y, x)|^2 >= 0.5, W W^T the pseudo-inverse of k(Y, Y), and its mass m(x)
+    is positive. `uncovered` rows are not covered, `missed` are the first of them; `farthest` is the largest 1 -
+    |psi|^2, `heaviest` the largest mass and `lightest` the smallest one, negative; `unbounded` rows have bounds that
+    are not positive.
     """
     uncovered, unbounded, missed = 0, 0, First(())
     farthest, lightest, heaviest = Largest(), Largest(-np.inf), Largest()
@@ -102,12 +101,11 @@ class First:
 
     @property
     def value(self) -> Array:
-        """Rows as an array (k, d)."""
         return np.array(self.rows)
 
 
 def kernel_total(k: Array, v: Array, d: Array | None) -> dict[str, Any]:
-    """Return the kernel values at the landmarks summed over rows, sum_i k(Y, x_i) (p,)."""
+    """Return sum_i k(Y, x_i) (p,), the kernel values at the landmarks summed over rows."""
     return {"total": k.sum(axis=1)}
 
 
@@ -137,7 +135,6 @@ class Passes:
     count: int = 0
 
     def __call__(self, task: partial[dict[str, Any]], state: Any = None) -> Mapping[str, Any]:
-        """Return the sums of a task over all rows."""
         checkpoint, number = self.checkpoint, self.count
         self.count += 1
         saved = {} if checkpoint is None or checkpoint.total is None else dict(checkpoint.total.sums)
@@ -162,10 +159,7 @@ def _digest(task: partial[dict[str, Any]], state: Any) -> Array:
 
 
 def plan_embedding(source: Source, p: int, device: str = "cpu") -> Plan:
-    """Return the plan of one pass with p landmarks.
-
-    Raises MemoryError if it would not fit.
-    """
+    """Return the plan of one pass with p landmarks; raise MemoryError if it would not fit."""
     plan, threads = plan_rows(source, flops_of(source, p), device=device), local_threads()
     live = 1 + plan.live(1 + math.ceil(threads / plan.epoch))
     rows = DENSE_ROWS if device == "cpu" else ACCELERATOR_ROWS
@@ -178,7 +172,7 @@ def probe_sums(
 ) -> dict[str, Array]:
     """Return sums over rows x_i with the exact kernel to probe rows (s, d).
 
-    These are the masses (s,), and k(probe, x_i) w_i (s, r), with w_i = E_i / sqrt(m_i), of the first stage.
+    The masses (s,), and k(probe, x_i) w_i (s, r), with w_i = E_i / sqrt(m_i), of the first stage.
     """
     r, device = extension.stages[0], device_of(extension.device)
     points, masses, probes = device.moved((extension.points, extension.masses.weights, probes))
@@ -202,8 +196,8 @@ def probe_sums(
 class Probe:
     """Comparison of an embedding with the exact kernel at probe rows.
 
-    `residual` is the relative change of the Gram matrix of the probe rows in one step of the full problem's power
-    method; `embedding` (s, r) is E at these rows.
+    `residual` is the relative change of their Gram matrix in one step of the full problem's power method; `embedding`
+    (s, r) is E at these rows.
     """
 
     residual: float
@@ -211,10 +205,7 @@ class Probe:
 
     @classmethod
     def of(cls, passes: Passes, extension: Extension, overlap: Array, probes: Array, bound: Array | None) -> Probe:
-        """Return the result of one pass, with the sum `overlap` (r,) of sqrt(m_i) E_i over all rows.
-
-        `bound` (s,) are the bounds on the diagonal at the probe rows, if given.
-        """
+        """Return the result of one pass, with `overlap` (r,), the sum of sqrt(m_i) E_i, and bounds (s,) if given."""
         sums = passes(partial(probe_sums, extension, probes))
         m, total = np.asarray(sums["mass"]), extension.masses.total
         d = extension.masses.bound(m, bound)

@@ -41,22 +41,19 @@ def check_reach(bandwidth: float, points: Array) -> None:
         return
     if squares[farthest] <= 1e4 * np.median(squares):  # distant groups, or a bandwidth far too small
         raise ValueError(
-            f"at bandwidth {bandwidth:g} the points are up to {np.sqrt(squares[farthest]) / bandwidth:.2g} bandwidths "
-            "from their center, and distances of one bandwidth lose their digits. Increase the bandwidth, or embed "
-            "distant groups separately."
+            f"at bandwidth {bandwidth:g} the points are up to {np.sqrt(squares[farthest]) / bandwidth:.2g} "
+            "bandwidths from their center, and small distances lose their digits. Increase the bandwidth, or "
+            "embed distant groups separately."
         )
     raise ValueError(
-        f"the point {points[farthest, :4].tolist()}{' and so on' if points.shape[1] > 4 else ''} is "
+        f"the point {points[farthest, :4].tolist()}{(' and so on' if points.shape[1] > 4 else '')} is "
         f"{np.sqrt(squares[farthest]) / bandwidth:.2g} bandwidths away from the center of the others, whose "
-        "distances would lose their digits. Exclude such points, or increase the bandwidth."
+        "distances lose their digits. Exclude such points, or increase the bandwidth."
     )
 
 
 def check_joined(bandwidth: float, points: Array, masses: Array) -> None:
-    """Raise ValueError if the kernel is 0 between all distinct points.
-
-    `masses` are its row sums (n,).
-    """
+    """Raise ValueError if the kernel with row sums `masses` (n,) is 0 between all distinct points."""
     if np.abs(masses - np.round(masses)).max() < 1e-8:
         _, group, counts = np.unique(points, axis=0, return_inverse=True, return_counts=True)
         copies = counts[group.reshape(-1)]
@@ -69,7 +66,7 @@ def check_joined(bandwidth: float, points: Array, masses: Array) -> None:
 def check_masses(bandwidth: float, masses: Array, total: float | None = None) -> None:
     """Raise ValueError if the kernel matrix is the identity or of rank one, up to rounding.
 
-    Degrees are its row sums, or the smallest and the largest of them with the `total` of all.
+    `masses` are its row sums, or the smallest and the largest of them, with the `total` of all.
     """
     total = float(masses.sum()) if total is None else total
     if len(masses) == 1:
@@ -80,6 +77,6 @@ def check_masses(bandwidth: float, masses: Array, total: float | None = None) ->
         )
     if 1 - masses.min() ** 2 / total < 1e-7:
         raise ValueError(
-            f"at bandwidth {bandwidth:g} the kernel is of rank one: it does not distinguish points. Use a smaller "
-            "bandwidth, or distinct points."
+            f"at bandwidth {bandwidth:g} the kernel is of rank one: it does not distinguish points. Use a "
+            "smaller bandwidth, or distinct points."
         )

@@ -1,8 +1,7 @@
 """Semidefinite problem over all n points, and at p landmarks: every pass is a product with the kernel.
 
-Abar' = Abar - C Cᵀ with C = Abar L, L = E (Eᵀ Abar E)^(-1/2), is positive semidefinite if Abar is, and Abar' E is 0:
-the next columns of the embedding are those of the same problem with Abar' instead of Abar. As Abar' = Abar (I - L Cᵀ),
-they extend to new points as the first ones do.
+The next columns of the embedding are those of the same problem with Abar' = Abar - C Cᵀ = Abar (I - L Cᵀ), C = Abar L,
+L = E (Eᵀ Abar E)^(-1/2), for which Abar' E = 0; they extend to new points as the first ones do.
 """
 
 from __future__ import annotations
@@ -30,10 +29,9 @@ PSEUDO = 1e-10  # eigenvalues of E^T Abar E below this share of the largest are 
 
 @dataclass(frozen=True, eq=False)
 class Deflated:
-    """Matrix Abar = D K D - v vᵀ of equation (1.2).
+    """Matrix Abar = D K D - v vᵀ of equation (1.2), D = diag(m)^(-1/2), v = √(m / sum m).
 
-    D = diag(m)^(-1/2), v = √(m / sum m), of unit norm. `product` computes K @ h for h (n, c); `m` = K 1 (n,). Each of
-    the pairs `removed`, L and C (n, s), subtracts C Cᵀ.
+    `product` computes K @ h for h (n, c); `m` = K 1 (n,). Each of the pairs `removed`, L and C (n, s), subtracts C Cᵀ.
     """
 
     product: Any
@@ -49,16 +47,12 @@ class Deflated:
         return result
 
     def without(self, e: Array) -> Deflated:
-        """Return Abar without the columns of E (n, r)."""
         pulled = self @ e
         turn = inverse_root(symmetric_part(e.T @ pulled), PSEUDO)
         return replace(self, removed=(*self.removed, (e @ turn, pulled @ turn)))
 
     def weights(self, h: Array) -> Array:
-        """Return kernel weights w (n, c) of Abar h.
-
-        Abar h at x_i is k(x_i, X) w / sqrt(m_i), here and at new points.
-        """
+        """Return w (n, c) with (Abar h)(x) = k(x, X) w / sqrt(m(x)), at the n points and new ones."""
         for lifted, c in reversed(self.removed):
             h = h - lifted @ (c.T @ h)
         v = np.sqrt(self.m / self.m.sum())[:, None]
@@ -66,14 +60,10 @@ class Deflated:
 
     @property
     def bound(self) -> Array:
-        """Bound alpha(x_i) = 1/m_i - m_i / sum m for a kernel with k(x, x) = 1: equation (1.4).
-
-        It is the diagonal of (1.2).
-        """
+        """Bound alpha(x_i) = 1/m_i - m_i / sum m, equation (1.4): the diagonal of (1.2) if k(x, x) = 1."""
         return np.asarray(1 / self.m - self.m / self.m.sum())
 
     def diagonal(self) -> Array:
-        """Return the diagonal of Abar (n,)."""
         return np.asarray(self.bound - sum(np.square(c).sum(axis=1) for _, c in self.removed))
 
 
@@ -110,7 +100,6 @@ class ExactProblem(AscentProblem):
         return Iterate(point, objective, 2 * across / length, power, float(np.sqrt(lost / abs(objective))), moment)
 
     def embedding(self, point: Array) -> Array:
-        """Return E (n, r)."""
         e: Array = np.sqrt(self.d)[:, None] * point / np.linalg.norm(point, axis=1, keepdims=True)
         return e
 
@@ -145,10 +134,9 @@ NOTHING = 1e-6  # singular values of a state below this share of the largest are
 
 @dataclass(frozen=True, eq=False)
 class Degrees(Registered):
-    """Degrees m(x) = weights.k(Y, x), their `total` over rows, and bounds d(x).
+    """Degrees m(x) = weights.k(Y, x), their `total` over rows, and bounds d(x) = 1 / m(x) - m(x) / total (1.4).
 
-    d(x) = 1 / m(x) - m(x) / total is the diagonal of Abar: equation (1.4). `longest` is the largest one of a row of the
-    fit; None if unknown, or if bounds are given.
+    `longest` is the largest bound of a row of the fit; None if unknown, or if bounds are given.
     """
 
     weights: Array
@@ -165,9 +153,8 @@ class Degrees(Registered):
 class LandmarkWhitening:
     """Whitening of the kernel at landmarks, W (p, q), and sums σ (q,) over all points.
 
-    A block needs no other information on the rest of the points. The orthonormal columns `removed` (q, s) are left out
-    of P: with R = P Fᵀ E in their span, F (I - R R^+) Fᵀ is Abar - Abar E (Eᵀ Abar E)^+ Eᵀ Abar, the matrix of the
-    columns after E.
+    The orthonormal columns `removed` (q, s) are left out of P: with R = P Fᵀ E in their span, F (I - R R^+) Fᵀ is Abar
+    - Abar E (Eᵀ Abar E)^+ Eᵀ Abar, the matrix of the columns after E.
     """
 
     whitening: Array
@@ -224,9 +211,9 @@ class Largest:
 
 @dataclass(frozen=True, eq=False)
 class GradientTask:
-    """Power step Σ_i √(d_i / m_i) k_i h_iᵀ (p, r), Σ_i √(d_i) |u_i|, and Eᵀ E (r, r).
+    """Power step Σ_i √(d_i / m_i) k_i h_iᵀ (p, r), Σ_i √(d_i) |u_i|, and Eᵀ E = Σ_i d_i h_i h_iᵀ (r, r).
 
-    Eᵀ E = Σ_i d_i h_i h_iᵀ with u_i = Vᵀ k_i / √(m_i), h_i = u_i / |u_i|.
+    u_i = Vᵀ k_i / √(m_i), h_i = u_i / |u_i|.
     """
 
     masses: Degrees
@@ -271,11 +258,10 @@ class CertificateTask:
 class LowRankProblem(AscentProblem):
     """Problem in coordinates Z (q, r) at landmarks, in concave-convex form.
 
-    The objective is 2 Σ_i √(d_i) |F_iᵀ Z| - |P Z|². Its maximum over Z is Tr(Abar B) at h_i = F_iᵀ Z / |F_iᵀ Z|, its
-    gradient at Z is 2 (Z' - Z) with the power step Z' = Σ_i √(d_i) F_i h_iᵀ, and the Hessian is 2 (S - I) with S
-    between 0 and I at the optimum. The h_i do not depend on the scale of Z: each point is scaled so that the objective
-    is largest, where it equals |P Z|² and is at most Tr(Abar B). `gradient_sums` and `certificate_sums` return the sums
-    of `GradientTask` and `CertificateTask` over all rows, for V (p, r).
+    The objective 2 Σ_i √(d_i) |F_iᵀ Z| - |P Z|² has the maximum Tr(Abar B) at h_i = F_iᵀ Z / |F_iᵀ Z|, the gradient 2
+    (Z' - Z) with the power step Z' = Σ_i √(d_i) F_i h_iᵀ, and the Hessian 2 (S - I) with S between 0 and I at the
+    optimum. Each point is scaled so that the objective is largest, where it equals |P Z|² and is at most Tr(Abar B).
+    `gradient_sums` and `certificate_sums` return the sums of `GradientTask` and `CertificateTask` for V (p, r).
     """
 
     whitened: LandmarkWhitening
@@ -294,8 +280,8 @@ class LowRankProblem(AscentProblem):
     def certify(self, point: Array, tolerance: float) -> Certificate:
         """Return the certificate at a point.
 
-        diag(y) - F Fᵀ is psd if no eigenvalue of Σ_i F_i F_iᵀ / y_i exceeds 1. The matrix is (q, q). y belongs to the
-        point at the scale at which the objective is largest, and equals d.y.
+        diag(y) - F Fᵀ is psd if no eigenvalue of Σ_i F_i F_iᵀ / y_i (q, q) exceeds 1. y is that of the point scaled to
+        the largest objective, which equals d.y.
         """
         sums, norm = (
             self.certificate_sums(self.whitened.coefficients(point)),

@@ -49,44 +49,40 @@ class SDPEmbedding(Transformer):
     """Positive semidefinite embedding (SDP and (1.5), Fanuel, Aspeel, Delvenne and Suykens 2022).
 
     B = E Eᵀ maximizes Tr(Abar B) over positive semidefinite matrices B with diag(B) ≤ d, where Abar is the kernel
-    exp(-r² / bandwidth²), normalized by its sums and without its first eigenvector (1.2). The lengths of the rows of E
-    are bounded, so that no coordinate localizes on a few outliers; the rank of B, typically small, is the dimension.
+    exp(-r² / bandwidth²), normalized by its sums and without its first eigenvector (1.2). Bounded rows of E do not
+    localize on a few outliers; the rank of B, typically small, is the dimension.
 
     Parameters
     ----------
     bandwidth : {"auto", "median"} or float
-        Bandwidth of the kernel exp(-r^2 / bandwidth^2), or its choice. A number is in the units of X, or of its
-        standardized columns. "auto": the graph of the kernel is just connected; "median": the median distance of two
-        rows. Both are chosen on 1000 rows, and stored as `bandwidth_`.
+        Bandwidth in the units of X, or of its standardized columns. "auto": the graph of the kernel is just
+        connected; "median": the median distance of two rows; both from 1000 rows, stored as `bandwidth_`.
     n_components : int, optional
-        Number of columns; by default the rank of B. Other columns are computed in stages: each is the optimum for the
-        kernel without the previous stages, Abar - Abar E (Eᵀ Abar E)^+ Eᵀ Abar, with a separate certificate.
+        Number of columns; by default the rank of B. Others are computed in stages: each is the optimum for the kernel
+        without the previous stages, Abar - Abar E (Eᵀ Abar E)^+ Eᵀ Abar, with a separate certificate.
     method : {"auto", "exact", "lowrank"}
-        All pairs of points, or landmarks. "exact" uses the kernel between all n points, at most 3000; "lowrank" uses
-        the Nystrom approximation at p landmarks, O(n p) per pass over any number of chunks. "auto" uses as many
-        landmarks as make E Eᵀ exact to `accuracy`, from 1000 rows on, and all pairs of up to 3000 rows if more than n /
-        5 would be needed. `method_` is the choice.
+        "exact": the kernel between all n points, at most 3000; "lowrank": the Nystrom approximation at p landmarks,
+        O(n p) per pass. "auto": as many landmarks as make E Eᵀ exact to `accuracy`, from 1000 rows on, and all pairs
+        of up to 3000 rows if more than n / 5 would be needed.
     accuracy : float
-        Relative error of the Gram matrix up to which landmarks replace all points. `certificate_.approximation`
-        estimates that of E Eᵀ; a ReliabilityWarning is raised if it is larger.
+        Relative error of the Gram matrix E Eᵀ up to which landmarks replace all points; a ReliabilityWarning is
+        raised if the estimate `certificate_.approximation` is larger.
     landmarks : Landmarks, optional
-        Landmarks of "lowrank", with the kernel of the bandwidth; by default `Landmarks(method="cholesky")`, whose
-        number is doubled from 100 until `accuracy` is reached. Points that the landmarks do not cover are added, up to
-        1.5 p in all.
+        Landmarks of "lowrank", with the kernel of the bandwidth; by default `Landmarks(method="cholesky")`, doubled
+        from 100 until `accuracy` is reached. Uncovered points are added, up to 1.5 p in all.
     solver : BurerMonteiro, optional
         Quasi-Newton ascent or the power method, with its tolerance (`help(daskspectral.solvers)`).
     device : {"cpu", "cuda", "auto"}
-        Device on which the kernel at landmarks is evaluated and multiplied, for "lowrank" and `transform`: "cuda" is a
-        GPU (extra `gpu`), as in `SpectralDecomposition`.
+        Device of the kernel at landmarks, for "lowrank" and `transform`: "cuda" is a GPU (extra `gpu`).
     random_state : int, Generator or None
-        Seed of random choices: the landmarks and the starting point of the ascent.
+        Seed of the landmarks and the starting point of the ascent.
 
     Attributes
     ----------
     embedding_ : array of shape (n, rank) or (n, n_components)
-        Embedding E, columns by descending eigenvalue of B, by stages; with "lowrank" lazy if X is a dask or zarr array,
-        or a path. In each column the entry of largest magnitude is positive ("exact"), or the largest coordinate in the
-        whitened landmark functions ("lowrank").
+        Embedding E, columns by descending eigenvalue of B, by stages; lazy with "lowrank" if X is a dask or zarr
+        array, or a path. Of each column, the entry of largest magnitude is positive ("exact"), or the largest
+        coordinate in the whitened landmark functions ("lowrank").
     spectrum_ : ndarray of shape (rank,)
         Eigenvalues of B, descending; of each column's stage if there are several.
     rank_ : int
@@ -105,7 +101,7 @@ class SDPEmbedding(Transformer):
     n_passes_ : int
         Number of products with the kernel in the ascent.
     objectives_ : ndarray of shape (n_passes,)
-        Objective at each of them, also at rejected steps.
+        Objective at each product, also at rejected steps.
     bandwidth_ : float
         Bandwidth.
     method_ : {"exact", "lowrank"}
@@ -192,8 +188,8 @@ class SDPEmbedding(Transformer):
         y : object
             Ignored.
         diagonal : array of shape (n,), optional
-            Bounds d on the diagonal of B; by default alpha(x) = 1/m(x) - m(x) / sum m, where m(x) sums the kernel over
-            the points.
+            Bounds d on the diagonal of B; by default alpha(x) = 1/m(x) - m(x) / sum m, m(x) the kernel's sum over
+            points.
         checkpoint : str or path, optional
             Directory or URL for the sums of "lowrank"; an interrupted fit resumes from them.
         checkpoint_every : float, default=60.0
@@ -269,8 +265,8 @@ class SDPEmbedding(Transformer):
     def transform(self, X: Any, *, diagonal: Any = None, **options: Any) -> Any:
         """Return the embedding of the rows of X by the extension (1.5); E at the points of the fit.
 
-        Points are far from the rows of the fit if their kernel mass is below 1e-3, that of a row 2.6 bandwidths away;
-        they have the direction of the nearest row.
+        Rows far from the fit, with a kernel mass below 1e-3 (2.6 bandwidths from one row), have the direction of the
+        nearest row.
 
         Parameters
         ----------
@@ -291,7 +287,6 @@ class SDPEmbedding(Transformer):
         return self._unlabeled(self._extended(X, diagonal, **options), X)
 
     def _extended(self, X: Any, diagonal: Any, **options: Any) -> Any:
-        """Return the embedding of the rows of X, in X's container."""
         if (diagonal is None) == self.extension_.unit:
             needs = "requires diagonal, the bounds at these points" if self.extension_.unit else "requires no diagonal"
             raise ValueError(f"transform {needs}, as {'with' if self.extension_.unit else 'without'} it in the fit.")
@@ -372,7 +367,6 @@ class SDPEmbedding(Transformer):
         check_random_state(self.random_state)
 
     def _check_against(self, source: Source, checkpoint: Any) -> None:
-        """Raise ValueError for parameters that are invalid for the data."""
         if "diagonal" in source.readers and len(source.readers["diagonal"].shape) != 1:
             raise ValueError(f"diagonal must have shape ({source.n},), got {source.readers['diagonal'].shape}.")
         asked = of_kernel(self.landmarks, Gaussian(1.0), count="auto")
@@ -391,7 +385,6 @@ class SDPEmbedding(Transformer):
             raise ValueError(f"n_components must be less than the number of rows, {source.n}, got {self.n_components}.")
 
     def _keep(self, found: Embedded) -> None:
-        """Set the attributes of a fit, and raise its warnings."""
         solutions = found.stages
         first, *others = [replace(solution.certificate, direction=None) for solution in solutions]
         first = replace(first, approximation=found.approximation)
@@ -410,15 +403,14 @@ class SDPEmbedding(Transformer):
         self._warn(found)
 
     def _warn(self, found: Embedded) -> None:
-        """Warn if a stage is not proved optimal, columns are missing, or landmarks are not accurate."""
         for number, stage in enumerate(found.stages):
             proof = stage.certificate
             if not proof.optimal:
                 of = "the embedding is" if len(found.stages) == 1 else f"stage {number + 1} of the embedding is"
                 warn_user(
-                    f"{of} not proved optimal: the relative duality gap is up to {proof.gap / stage.objective:.1e}, "
-                    f"above tolerance={self._ascent.tolerance:g}, after {stage.passes} passes; raise max_passes, or "
-                    "increase the bandwidth if few points are within reach of each other",
+                    f"{of} not proved optimal: the relative duality gap is up to "
+                    f"{proof.gap / stage.objective:.1e}, above tolerance={self._ascent.tolerance:g}, after "
+                    f"{stage.passes} passes; raise max_passes, or increase the bandwidth",
                     ConvergenceWarning,
                 )
         if self.n_components is not None and found.extension.kept < self.n_components:
@@ -430,13 +422,12 @@ class SDPEmbedding(Transformer):
         if found.approximation is not None and found.approximation > self.accuracy:
             warn_user(
                 f"at {len(found.extension.points)} landmarks the relative error of the Gram matrix is about "
-                f"{found.approximation:.1%}, more than accuracy={self.accuracy:g}; the certificate is of the problem "
-                "at these landmarks. Omit their number, or use more landmarks, method='auto' or a larger bandwidth",
+                f"{found.approximation:.1%}, more than accuracy={self.accuracy:g}. Use more landmarks, "
+                "method='auto' or a larger bandwidth",
                 ReliabilityWarning,
             )
 
     def _summary_parts(self) -> dict[str, Any]:
-        """Return the parts of a `Summary`."""
         extension, certificate, variables = self.extension_, self.certificate_, str(self.n_features_in_)
         if extension.preparation.columns is not None:
             variables = f"columns {', '.join(map(str, extension.preparation.columns))} of {variables}"

@@ -1,7 +1,4 @@
-"""Solution with its rank: columns that the optimum does not have are dropped, missing ones are added.
-
-For more columns than the optimum has, each stage is the optimum for the kernel without the previous stages.
-"""
+"""Solution with its rank: columns that the optimum does not have are dropped, missing ones are added."""
 
 from __future__ import annotations
 
@@ -32,10 +29,7 @@ NOTHING = 1e-12  # eigenvalues of B below this share of the largest are rounding
 
 @dataclass(frozen=True, eq=False)
 class SDPSolution:
-    """Coordinates, columns of E by descending eigenvalue of B, and history of the ascent.
-
-    They solve the `problem`, one for each stage.
-    """
+    """Coordinates of the `problem`, columns of E by descending eigenvalue of B, and history of the ascent."""
 
     problem: Any
     point: Array
@@ -46,21 +40,19 @@ class SDPSolution:
 
     @property
     def passes(self) -> int:
-        """Number of products with the kernel."""
         return len(self.objectives)
 
     @property
     def rank(self) -> int:
-        """Number of columns."""
         return len(self.eigenvalues)
 
 
 def solve_accelerated(problem: AscentProblem, start: Array, *, tolerance: float, max_passes: int) -> SDPSolution:
     """Maximize by quasi-Newton steps from the coordinates `start` (m, r), and determine the rank.
 
-    The iteration ends if the certificate holds to a relative duality gap, or after `max_passes`. After each stage small
-    columns of E are dropped. If the certificate's least eigenvalue is negative (a second-order point that is not an
-    optimum; Boumal, Voroninski and Bandeira 2016), a column along its eigenvector is added.
+    Ends if the certificate holds to a relative duality gap, or after `max_passes`. After each stage small columns of E
+    are dropped; if the certificate's least eigenvalue is negative (a second-order point that is not an optimum;
+    Boumal, Voroninski and Bandeira 2016), a column along its eigenvector is added.
     """
     point, cut = start, DROPPED
     objectives: list[float] = []
@@ -145,9 +137,9 @@ def solve_stages(
     solve: Callable[[AscentProblem, Array], SDPSolution],
     count: int | None,
 ) -> tuple[SDPSolution, ...]:
-    """Return stages with `count` columns together, the first one alone for None.
+    """Return stages with `count` columns together, or fewer if the kernel has no more; the first alone for None.
 
-    There are fewer if the kernel has no more. `start(k)` are the initial coordinates of stage k.
+    `start(k)` are the initial coordinates of stage k.
     """
     stages: list[SDPSolution] = []
     while True:

@@ -20,7 +20,7 @@ def optimal(what: Any) -> str:
 
 
 def proved(what: Any, accuracy: str) -> dict[str, Any]:
-    """Return the rank, objective and duality gap of an embedding; `accuracy` is the requested one."""
+    """Return the rank, objective and duality gap of an embedding, up to the requested `accuracy`."""
     gap = f"{what.certificate_.gap / abs(what.objective_):.1e} of the objective, {optimal(what)}{accuracy}"
     return {"rank": what.rank_, "objective": f"{what.objective_:.10g}", "gap": gap}
 
