@@ -1,4 +1,4 @@
-"""Base class of operators: the forms summed in one pass, the fields that they read, the solver."""
+"""Base class of operators: the forms summed in one pass, their fields, and the spectral problem."""
 
 from __future__ import annotations
 
@@ -32,10 +32,9 @@ class DerivedField:
     Parameters
     ----------
     sources : tuple of str, default=()
-        Names of the fields that it is computed from.
+        Names of the source fields.
     values : callable, optional
-        Function that returns its values (c, ...) from the fields of a block. If None, `Operator.prepared` adds them
-        to whole batches.
+        Function that returns its values (c, ...) from the fields of a block; None if `Operator.prepared` adds them.
     placed : bool, default=False
         Whether the values depend on the positions of the points.
 
@@ -58,24 +57,24 @@ class DerivedField:
 class Operator(CallRepr, ABC):
     """Bilinear form <f, L g> with the Gram forms of its functions and its spectral problem.
 
-    A subclass is a dataclass with a `name` and a `form` that overrides the members below which differ.
+    A subclass is a dataclass with a `name` and a `form`, and overrides of the members below.
 
     Attributes
     ----------
     name : str
         Name of the operator in messages.
     density : float or Density
-        Sampling density that is divided out of all sums, or its exponent before the density is estimated.
+        Sampling density that is divided out of all sums, or its exponent.
     own_right_basis : bool
-        Whether right functions have different variables, and therefore a separate basis.
+        Whether right functions have different variables, and a separate basis.
     center : bool
         Whether the means of the functions are subtracted.
     has_patterns : bool
-        Whether products of functions and columns are summed, for the regression of points on functions.
+        Whether products of functions and columns are summed, to regress points on functions.
     takes_gaps : bool
-        Whether linear functions may be measured on rows with some missing values.
+        Whether linear functions may be summed over rows with some missing values.
     resolution : float
-        Differences of values below this are ignored; added to a thousandth of the largest value.
+        Differences of values below this, plus a thousandth of the largest value, are ignored.
     counts : frozenset of str
         Names of the sums of `statistics` that are never divided by the total weight.
 
@@ -108,7 +107,6 @@ class Operator(CallRepr, ABC):
 
     @property
     def gram(self) -> Form:
-        """Inner product of the left functions."""
         return gram
 
     @property
@@ -123,12 +121,12 @@ class Operator(CallRepr, ABC):
 
     @property
     def right_view(self) -> str:
-        """View, a field of points, at which right functions are evaluated."""
+        """View at which right functions are evaluated."""
         return "x"
 
     @property
     def solver(self) -> Problem:
-        """Spectral problem: `SymmetricPencil`, `TwoMetricSVD`, `NonNormal`, `NormConstrained` or another."""
+        """Spectral problem, such as `SymmetricPencil`, `TwoMetricSVD`, `NonNormal` or `NormConstrained`."""
         return SymmetricPencil()
 
     def reported_values(self, values: Any) -> Any:
@@ -142,15 +140,11 @@ class Operator(CallRepr, ABC):
 
     @property
     def annihilates_constants(self) -> bool:
-        """Whether L 1 = 0, in which case the constant function joins the basis by default."""
+        """Whether L 1 = 0: the constant function then joins the basis by default."""
         return self.form.annihilates_constants
 
     def slopes_squared(self, dimension: int) -> float | None:
-        """Return Σ |u|² if the form is a sum of squared derivatives along directions u.
-
-        This is d for the Dirichlet form in d = `dimension` variables; None if it varies between points, or if the form
-        is not such a sum.
-        """
+        """Return Σ |u|² if the form is a sum of squared derivatives along directions u, d for Dirichlet; else None."""
         return None
 
     @property
@@ -161,7 +155,7 @@ class Operator(CallRepr, ABC):
 
     @property
     def functionals(self) -> dict[str, Functional]:
-        """Functionals that one pass sums: the first moments of the left and right functions."""
+        """Functionals that one pass sums: first moments of left and right functions."""
         right = {} if self.right_gram is None else {"right_first": first_moment_at(self.right_view)}
         return {"first": first_moment} | right
 
@@ -213,10 +207,7 @@ class Operator(CallRepr, ABC):
                 check_rows(field, shapes[field.name], tail)
 
     def check_points(self, x: Array) -> None:
-        """Raise ValueError if the operator does not fit the points (c, d).
-
-        If a single point does not fit, the error is a PointError, which names the row.
-        """
+        """Raise ValueError if the operator does not fit the points (c, d); PointError names a row."""
 
 
 Tail = tuple[int | None, ...]
@@ -296,8 +287,7 @@ def check_names(views: tuple[str, ...], *names: str) -> None:
 def chosen_solver(solver: str | Problem, form: Form, descending: bool = False, *, by_norm: bool = False) -> Problem:
     """Return the spectral problem of this name, descending if `descending`.
 
-    Raises ValueError if it is unknown, unsuitable (relative to norms unless `by_norm`) or has a fixed order, and
-    TypeError if `form` is not a form.
+    Raises ValueError if it is unknown, unsuitable (relative to norms unless `by_norm`) or has a fixed order.
     """
     check_form(form)
     kinds = {k: kind for k, kind in Problem.family().items() if form.symmetric or not kind.needs_symmetry}

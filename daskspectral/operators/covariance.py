@@ -13,18 +13,12 @@ from daskspectral.solve import NormConstrained
 class Covariance(Operator):
     """Covariance operator <f, C g> = cov(f(X), g(X)), relative to the norm of the function space (PCA).
 
-    With the default kernel `Linear()`, functions are f(x) = w.(x - mean), the norm of f is the length of w, and the
-    eigenvalues are the variances along principal components: principal component analysis, or empirical orthogonal
-    functions of a field. Other kernels yield kernel principal components (Schoelkopf, Smola and Mueller, 1998).
-    `transform` returns the components scaled to variance 1. Variances are means over the rows; multiply by n / (n - 1)
-    for the unbiased estimate. With constant=False means are not subtracted, and values are second moments.
-
-    Rows with some missing values contribute their valid values with `Rows(x, on_invalid="pairwise")`; the climatology
-    and trend of a field are subtracted with `Rows(x, anomaly="month", detrend=1)`.
-
-    Columns of different units dominate by their variance unless `Rows(x, standardize=True)`. The origin of the columns
-    has no effect for linear functions and stationary kernels; for polynomial and dot-product kernels, whose norm
-    depends on it, it is the center of the data if these are far from zero.
+    With the default kernel `Linear()` eigenvalues are the variances along principal components, means over the rows
+    (multiply by n / (n - 1) for the unbiased estimate); other kernels yield kernel principal components (Schoelkopf,
+    Smola and Mueller, 1998). `transform` returns components of variance 1. With constant=False values are second
+    moments. Columns of different units require `Rows(x, standardize=True)`; gaps are allowed with `Rows(x,
+    on_invalid="pairwise")`. For polynomial and dot-product kernels the origin is the center of the data if these are
+    far from zero.
 
     See Also
     --------

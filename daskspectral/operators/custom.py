@@ -14,9 +14,9 @@ from daskspectral.solve import Problem
 class BilinearForm(Operator):
     """Operator of a user-defined form H(f, g, x), with a solver of choice.
 
-    The constant function joins a basis at landmarks if all terms of the form are derivatives or differences of g
-    (`Landmarks(constant=)` overrides this). For the solvers "principal" and "covariance", whose values depend on the
-    norm of the function space, the default kernel is linear.
+    The constant function joins a basis at landmarks if all terms are derivatives or differences of g
+    (`Landmarks(constant=)` overrides this). "principal" and "covariance" depend on the norm of the function space;
+    their default kernel is linear.
 
     Parameters
     ----------
@@ -31,10 +31,10 @@ class BilinearForm(Operator):
     left_gram : Form, default=gram
         Inner product of the left functions.
     right_gram : Form, optional
-        Inner product of the right functions. By default `left_gram`, or, for singular values of a form that
-        evaluates g at one other view, the inner product at that view.
+        Inner product of the right functions. By default `left_gram`, or, for singular values of a form that evaluates
+        g at one other view, the inner product there.
     own_right_basis : bool, default=False
-        Whether right functions have different variables, and therefore a separate basis.
+        Whether right functions have different variables, and a separate basis.
 
     Raises
     ------

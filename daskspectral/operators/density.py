@@ -1,4 +1,4 @@
-"""Density estimate from a sample of rows, which weights rows so that eigenvalues do not depend on the sampling."""
+"""Density estimate from a sample of rows, whose weights make eigenvalues independent of the sampling."""
 
 from __future__ import annotations
 
@@ -36,12 +36,11 @@ ENTRIES = 1 << 18  # of a block of distances
 class Density(Registered):
     """Estimate of the density ρ of the rows, up to a factor, with the exponent a of their weights ρ^-a.
 
-    ρ(x) = Σ_j n_j k(x, y_j) / Σ_j v_j k(x, y_j) with a Gaussian k of width `bandwidth`, and at least `floor`: the
-    `counts` n_j (m,) are the weights of the sample's rows nearest to the center y_j, and v_j = n_j / `heights`_j their
-    volumes. The numerator alone would fall to a half at the boundaries of the data. `centers` (m, e) are in the
-    prepared columns, periodic ones embedded as circles (`kernels.Periodic`), `periods` one entry for each column or
-    None. The unit is such that ρ^-a has mean 1 over the sample. `clipped` is the share of the sample below the floor,
-    and `removed` the share of the weight, the mean of ρ^-a, that the floor removed.
+    ρ(x) = Σ_j n_j k(x, y_j) / Σ_j v_j k(x, y_j), at least `floor`, with a Gaussian k of width `bandwidth`: the
+    `counts` n_j (m,) are the weights of the rows nearest to the center y_j, and v_j = n_j / `heights`_j their volumes;
+    the numerator alone would halve at boundaries. `centers` (m, e) are prepared columns, periodic ones (`periods`) as
+    circles. ρ^-a has mean 1 over the sample; `clipped` is the share of rows below the floor, `removed` the share of
+    weight that it removed.
 
     Examples
     --------
@@ -72,7 +71,6 @@ class Density(Registered):
 
     @property
     def dimension(self) -> int:
-        """Number of prepared columns d."""
         return int(self.centers.shape[1]) if self.periods is None else len(self.periods)
 
     def __call__(self, x: Array) -> Array:
@@ -94,7 +92,6 @@ class Density(Registered):
 
     @cached_property
     def digest(self) -> str:
-        """Digest of everything that determines the values."""
         arrays = [np.asarray(a, dtype=float) for a in (self.centers, self.counts, self.heights)]
         return digest_of([self.exponent, self.bandwidth, self.floor, self.periods, *arrays])[:16]
 
@@ -109,7 +106,7 @@ class Density(Registered):
 
 
 def exponent_of(density: float | Density) -> float:
-    """Return the exponent of the density that is divided out of all sums, 0 if there is no density."""
+    """Return the exponent of the density that is divided out of all sums, or 0."""
     return density.exponent if isinstance(density, Density) else float(density)
 
 
@@ -119,7 +116,7 @@ def estimate_of(density: float | Density) -> Density | None:
 
 
 def density_factors(density: float | Density, fields: Mapping[str, Array]) -> Array | None:
-    """Return the factors ρ^-a (c,) of the weights of a block of rows; None if no density is divided out.
+    """Return the factors ρ^-a (c,) of the weights of a block of rows, or None without density.
 
     Raises ValueError if the density is not estimated.
     """
@@ -143,10 +140,9 @@ def estimate_density(
 ) -> Density:
     """Return the density of a sample of prepared points x (n, d), optionally with weights (n,).
 
-    The centers are the means of the rows nearest to each of up to 1000 k-means++ seeds. Their heights are Gaussian
-    kernel sums over all rows, with the bandwidth of the best prediction (`chosen_bandwidth`); between the centers they
-    are averaged over the distance of neighbors. The density is clipped below at its quantile `clip`. Raises ValueError
-    if all rows of positive weight are the same point.
+    The centers are the means of the rows nearest to each of up to 1000 k-means++ seeds, their heights kernel sums over
+    all rows with `chosen_bandwidth`, averaged over the distance of neighbors. The density is clipped below at its
+    quantile `clip`. Raises ValueError if all rows of positive weight are the same point.
     """
     w = np.ones(len(x)) if weights is None else np.asarray(weights, dtype=float)
     e, w = embedded(x, periods)[w > 0], w[w > 0]
@@ -176,11 +172,11 @@ def estimate_density(
 def chosen_bandwidth(x: Array, w: Array, rng: np.random.Generator) -> float:
     """Return the width of a Gaussian kernel sum over the rows x (n, e) that best predicts local counts.
 
-    Sums over one half of the rows predict, up to a factor, sums of few rows over the other half, and vice versa, at
-    test rows that belong to neither; the score is the likelihood of Poisson counts, each divided by its expectation, so
-    that sparse and dense regions count equally. The volume of the kernel, which is unknown on a submanifold and at
-    boundaries, is not needed. The width is then reduced by one step: noise averages out over the rows, bias does not.
-    Widths decrease by √2 from half the median distance, so that each kernel matrix is the square of the previous one.
+    Sums over one half of the rows predict, up to a factor, sums of few rows over the other half at further test rows;
+    the score is the likelihood of Poisson counts, each divided by its expectation, so that sparse and dense regions
+    count equally. The kernel's volume, unknown on submanifolds, is not needed. The width is then reduced by one step:
+    noise averages out over the rows, bias does not. Widths decrease by √2, so that each kernel matrix is the square of
+    the previous one.
     """
     rows = rng.choice(len(x), min(TEST_ROWS, len(x)), replace=False)
     first = rng.permutation(len(x)) % 2 == 0
@@ -244,7 +240,6 @@ def _blocks(count: int, others: int) -> Iterator[slice]:
 
 
 def _spacing(centers: Array) -> float:
-    """Return the median distance of a center to its nearest neighbor."""
     s = squared_distances(centers, centers)
     np.fill_diagonal(s, np.inf)
     nearest = s.min(axis=1)

@@ -1,4 +1,4 @@
-"""Differential operators: a partial derivative, general ones (equation (10)), derivatives along given directions."""
+"""Differential operators: a partial derivative, general ones (equation (10)), given directions."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ class DifferentialOperator(Operator):
     Parameters
     ----------
     coefficients : mapping
-        Coefficients c_ab of pairs of multi-indices such as ((2, 0), (0, 0)): numbers, or for c(x) the name of a
-        field (n,) of the data or an entry of a field (`Field("matrix")[0, 1]`).
+        Coefficients c_ab of pairs of multi-indices such as ((2, 0), (0, 0)): numbers, or the name of a field (n,) of
+        the data or an entry of a field (`Field("matrix")[0, 1]`).
     solver : str or Problem, optional
         By default "symmetric" for a symmetric form and "singular" for others.
     descending : bool, default=False
@@ -143,7 +143,6 @@ class DifferentialOperator(Operator):
 
 
 def _derivative(f: LinearExpression, alpha: Index) -> LinearExpression:
-    """Return ∂_alpha f, which is f for the order 0."""
     return partial(f, *alpha) if any(alpha) else f
 
 
@@ -182,8 +181,7 @@ class TangentPropagation(Operator):
     Parameters
     ----------
     directions : str, default="direction"
-        Name of the field of directions: one for each row (n, d), or several (n, m, d), over which the mean is
-        computed.
+        Name of the field of directions, (n, d), or (n, m, d) for their mean.
 
     See Also
     --------

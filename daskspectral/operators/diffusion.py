@@ -61,10 +61,7 @@ class Schroedinger(Operator):
 
 @dataclass(frozen=True)
 class AnisotropicDiffusion(Operator):
-    """Anisotropic diffusion <∇f, D(x) ∇g> with a matrix D(x) at each row.
-
-    The form is a sum over the columns of σ, D = σσᵀ, of products of derivatives along them. A relative asymmetry of D
-    up to 1e-8, as left by rounding of an inverse, is removed.
+    """Anisotropic diffusion <∇f, D(x) ∇g> with a matrix D(x) at each row; asymmetry of D up to 1e-8 is removed.
 
     Parameters
     ----------
@@ -120,9 +117,8 @@ class AnisotropicDiffusion(Operator):
 class Generator(Operator):
     """Generator L g = b · ∇g + (σσᵀ) : Hess g / 2 of the diffusion process dX = b dt + σ dW (gEDMD).
 
-    The form <f, L g> has complex eigenvalues. With `reversible=True` the form is the symmetric -1/2 <∇f, σσᵀ ∇g>, which
-    requires neither b nor second derivatives; its eigenvalues descend from 0. Klus, Nueske, Peitz, Niemann, Clementi
-    and Schuette 2020.
+    Eigenvalues are complex. With `reversible=True` the form is the symmetric -1/2 <∇f, σσᵀ ∇g>, without b and second
+    derivatives, and eigenvalues descend from 0. Klus, Nueske, Peitz, Niemann, Clementi and Schuette 2020.
 
     Parameters
     ----------
@@ -196,7 +192,6 @@ class Generator(Operator):
 
     @property
     def _energy(self) -> Form:
-        """Form Γ(f, g) = <σᵀ ∇f, σᵀ ∇g> / 2 of the reversible part."""
         sigma = self.number
         base = diffusion_form(self._columns) if sigma is None else dirichlet
         half = 0.5 if sigma is None else 0.5 * sigma**2
@@ -247,8 +242,8 @@ def check_sigma(name: str, shape: tuple[int, ...], dimension: int) -> None:
 def factor(matrices: Array, name: str) -> Array:
     """Return σ (c, d, d) with σσᵀ = D, the symmetric part of D if rounding left it asymmetric.
 
-    Raises ValueError if D is not symmetric positive semidefinite, up to `ROUNDING` times its largest entry or the
-    precision of its dtype, whichever is coarser.
+    Raises ValueError if D is not symmetric positive semidefinite, up to `ROUNDING` times its largest entry or its
+    precision.
     """
     given = np.asarray(matrices)
     eps = float(np.finfo(given.dtype).eps) if given.dtype.kind == "f" else 0.0

@@ -1,4 +1,4 @@
-"""Jump operator of a random walk between neighboring rows, whose slow functions separate clusters."""
+"""Random walk between neighboring rows, whose slow functions separate clusters."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from daskspectral.operators.base import Operator
 
 @form
 def neighbor_jumps(f: Any, g: Any, x: Any) -> Any:
-    """Return <f, g> in L2 of the rows, weighted by (radius / r)² for the local radius r of each row."""
+    """Return <f, g> over the rows, weighted by (radius / r)² for the local radius r of each row."""
     return inner(f, g)
 
 
@@ -25,17 +25,15 @@ assert neighbor_jumps.name == JUMPS
 class NeighborJumps(Operator):
     """Random walk from a row to one of its nearest centroids, and from there to a row.
 
-    With the weights a(x) of the centroids, of sum 1, and v_i the value at centroid i, f(x) = Σ a_i(x) v_i, the form is
-    E w Σ_ij a_i a_j (v_i - v_j)² / 2, equation (20) of the Galerkin paper with the centroids as the versions of a row,
-    and the Gram matrix E w f². Rows have the weights w = (median r / r)² of their local radius r, so that sparse gaps
-    and dense regions count equally. The reported values are 1 - s, for the eigenvalues s² of the walk from row to row;
-    they are 0 for each connected component, and near 0 for clusters. A gap with few rows separates large clusters only:
-    the indicator of a few outliers has a large value.
+    With f(x) = Σ a_i(x) v_i, a(x) the weights of the centroids, the form is E w Σ_ij a_i a_j (v_i - v_j)² / 2,
+    equation (20) with the centroids as versions of a row, and the Gram matrix E w f²; w = (median r / r)² for the
+    local radius r, so that sparse and dense regions count equally. The reported values are 1 - s, for the eigenvalues
+    s² of the walk from row to row: 0 for each connected component, near 0 for clusters. A few outliers have a large
+    value.
 
-    Values are reliable if their standard error is at most about 0.003, a third of the `resolution`, even close to 0.
-
-    Its basis is `basis.NearestCentroids`. Intervals are conditional on the centroids; at 20 000 rows their
-    random positions vary the values as much as the rows do.
+    Values are reliable if their standard error is at most about 0.003, a third of the `resolution`. Its basis is
+    `basis.NearestCentroids`; intervals are conditional on the centroids, which at 20 000 rows vary the values as much
+    as the rows do.
 
     See Also
     --------

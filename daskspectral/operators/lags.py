@@ -18,10 +18,7 @@ _WORDS = {"min": "m", "d": "D", "H": "h", "S": "s"}  # of pandas
 
 
 def lag_of(value: Any) -> int | str:
-    """Return a lag in rows as an int, and a lag in time as text such as "6h".
-
-    Raises ValueError if it is not a positive integer of rows or of a unit of time.
-    """
+    """Return a lag in rows as an int, and a lag in time as text such as "6h"; raise ValueError for others."""
     if isinstance(value, datetime.timedelta):
         value = value.to_timedelta64() if hasattr(value, "to_timedelta64") else np.timedelta64(value, "us")
     if isinstance(value, np.timedelta64):
@@ -38,10 +35,7 @@ def lag_of(value: Any) -> int | str:
 
 
 def lags_of(value: Any) -> Any:
-    """Return a lag, or a tuple of several: the lag and its multiples, ascending.
-
-    Raises ValueError if lags are not distinct multiples of the first, or mix rows and time.
-    """
+    """Return a lag, or a tuple of several: the lag and its multiples, ascending; raise ValueError for others."""
     if not is_sequence(value):
         return lag_of(value)
     lags = tuple(map(lag_of, value))

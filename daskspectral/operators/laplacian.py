@@ -23,18 +23,14 @@ FARTHEST = 0.25  # from the manifold, in its units, above which a row is an erro
 class Laplacian(Operator):
     """Laplacian ∇* ∇ of the distribution of the data, with eigenvalues 0 = l_0 ≤ l_1 ≤ ... (equation (3)).
 
-    On a known submanifold (`manifold=`) the form is tangential: the ambient gradient is biased there, and its normal
-    component is subtracted. On a periodic box, or a product with one, kernels at landmarks are made periodic
-    (`kernels.Periodic`); a custom basis must be periodic itself. Rows must be on the manifold: a distance above 0.25 is
-    an error, and a mean distance above rounding causes a ManifoldWarning, because the tangential form does not depend
-    on functions of this distance and repeats its eigenvalues with them.
+    With `manifold` the form is tangential: the normal component of gradients is subtracted. Rows must be on the
+    manifold: a distance above 0.25 is an error, a mean distance above rounding causes a ManifoldWarning, because
+    eigenvalues repeat with functions of this distance. On a periodic box kernels at landmarks are made periodic; a
+    custom basis must be periodic.
 
-    `density` = a divides ρ^a out of all sums, ρ the sampling density: both forms are integrals for ρ^(1 - a), and for a
-    = 1 the eigenvalues are those of Laplace-Beltrami with natural boundary conditions, independent of the sampling. ρ
-    is clipped below at its quantile `clip`, so that a few remote rows do not dominate. It is estimated from up to 50
-    000 rows before the pass (`Density`) and is part of the fitted model, `density_`, which can be passed instead of a:
-    two fits whose moments are to be added must have the same density. Functions have unit norm for the weighted rows,
-    whose weights ρ^-a have mean 1 over this sample.
+    `density` = a divides ρ^a out of all sums, ρ the sampling density; for a = 1 the eigenvalues are those of
+    Laplace-Beltrami with natural boundary conditions, independent of the sampling. It is estimated from up to 50 000
+    rows before the pass and stored as `density_`, which fits whose moments are to be added must share.
 
     Parameters
     ----------
@@ -43,7 +39,7 @@ class Laplacian(Operator):
     density : float or Density, default=0.0
         Exponent in [0, 1] of the sampling density that is divided out, or a fitted density.
     clip : float, default=0.01
-        Quantile in [0, 0.5) of the density below which it is clipped.
+        Quantile in [0, 0.5) of the density below which it is clipped, so that a few remote rows do not dominate.
 
     See Also
     --------
@@ -136,7 +132,7 @@ class Laplacian(Operator):
             self.manifold.check(np.asarray(x, dtype=float), tolerance=FARTHEST)
 
     def statistics(self, fields: Mapping[str, Array]) -> dict[str, Array]:
-        """Return the squared weights and, if the manifold has a distance, its square summed over rows (1,)."""
+        """Return the squared weights and, for manifolds with a distance, its square summed over rows (1,)."""
         found = super().statistics(fields)
         if self.manifold is None or not self.manifold.codimension:
             return found
@@ -152,6 +148,6 @@ def has_graph(operator: Operator) -> bool:
 
 
 def periods_of_space(operator: Operator) -> tuple[float | None, ...] | None:
-    """Return the period of each column of a periodic manifold, None for aperiodic columns; else None."""
+    """Return the period of each column of a periodic manifold, None for others; None for other operators."""
     periods = operator.manifold.periods if isinstance(operator, Laplacian) and operator.manifold is not None else ()
     return periods if any(periods) else None

@@ -27,8 +27,6 @@ class NamedOperator:
 def parse(text: str, **options: Any) -> Operator:
     """Return the operator of a name `name[:word...]`, such as `transfer:10:eigen`, and of its options.
 
-    Fields that the operator reads have the names of its `data_fields`.
-
     Parameters
     ----------
     text : str
@@ -93,8 +91,8 @@ def parse_coefficients(texts: Iterable[str]) -> dict[Any, float | str]:
             equals = ""
         if not equals or not value:
             raise ValueError(
-                "a coefficient must be ALPHA:BETA=C, with the orders of derivatives of f and g by column and a number "
-                f"or the name of a field, as in 1,0:1,0=2.0, got {text!r}"
+                "a coefficient must be ALPHA:BETA=C, the orders of derivatives of f and g by column and a "
+                f"number or a field, as in 1,0:1,0=2.0, got {text!r}"
             )
         if (alpha, beta) in found:
             raise ValueError(f"the coefficient of {pair} is repeated: pass their sum")
@@ -155,4 +153,4 @@ NAMES: Mapping[str, NamedOperator] = {
     "crosscovariance": NamedOperator("crosscovariance", CrossCovariance),
     "augmentation": NamedOperator("augmentation", Augmentation, ("views",)),
 }
-"""Operators by name; `SymmetricForm` and `BilinearForm`, of user-defined functions, are not included."""
+"Operators by name, without those of user-defined functions."

@@ -27,10 +27,7 @@ def conditional(view: str) -> Form:
 
 
 def change(view: str) -> Form:
-    """Return the form E[(f(x) - f(y)) (g(x) - g(y))] / 2.
-
-    It is <f, (1 - K) g> for the transfer operator K of a reversible process, and exactly 0 for constants.
-    """
+    """Return E[(f(x) - f(y)) (g(x) - g(y))] / 2: <f, (1 - K) g> for a reversible K, exactly 0 for constants."""
 
     @form
     def change(f: Any, g: Any, x: Any) -> Any:
@@ -43,8 +40,7 @@ def change(view: str) -> Form:
 class Cross(Operator):
     """Conditional expectation (L g)(x) = E[g(y) | x] between two views: CLIP, CCA, VAMP.
 
-    Left functions are of x, right functions of y. Without centering, constant functions, if both bases contain them,
-    are a pair with singular value 1.
+    Left functions are of x, right functions of y. Without centering, constants are a pair with singular value 1.
 
     Parameters
     ----------
@@ -89,9 +85,8 @@ class Cross(Operator):
 class CrossCovariance(Cross):
     """Cross-covariance cov(f(X), g(Y)) of two views, relative to the norms of the function spaces (MCA).
 
-    With the default kernel `Linear()`, functions are projections on unit vectors, and the singular values are their
-    covariances: maximum covariance analysis of two fields, the singular value decomposition of their cross-covariance
-    matrix. The functions that `transform` evaluates have norm 1, not variance 1.
+    With the default kernel `Linear()` singular values are covariances of projections on unit vectors: maximum
+    covariance analysis. The functions that `transform` evaluates have norm 1, not variance 1.
 
     Parameters
     ----------
@@ -122,28 +117,22 @@ class CrossCovariance(Cross):
 class Transfer(Operator):
     """Transfer (Koopman) operator (K g)(x_t) = E[g(x_{t + lag}) | x_t] of trajectories.
 
-    Rows with times (the coordinate of an xarray dimension, the index of a pandas frame) are paired by these: a lag of
-    one row is the step between neighboring rows, and pairs whose distance in time differs by more than half a step are
-    dropped. A lag in time must be a whole number of steps; the fit converts it. Timescales are in rows, which are then
-    time steps. `dsp.Koopman` is the estimator of this operator.
+    Left functions are orthonormal in L2 of the starts, right ones of the ends of pairs; with solver="eigen" complex
+    eigenvalues descend in modulus; with `reversible=True` they are real, from E |f(x_t) - f(x_{t + lag})|² / 2
+    relative to the mean Gram matrix of both ends. Constants have the value 1 unless `center`. Rows with times are
+    paired by these; pairs whose distance differs from the lag by more than half a step are dropped. A lag in time must
+    be a whole number of steps, to which the fit converts it. Timescales are in rows or time steps.
 
-    With solver="singular" left functions are orthonormal in L2 of the starts and right functions in L2 of the ends of
-    the pairs of rows; with solver="eigen" complex eigenvalues of K descend in modulus. Constant functions have the
-    value 1 unless `center`. With `reversible=True` eigenvalues are real, and 1 - K is solved as the symmetric form E
-    |f(x_t) - f(x_{t + lag})|² / 2 relative to the mean of the Gram matrices of both ends.
-
-    Of several lags, such as (1, 2, 5), the first is solved. The same pass sums the forms of the others, multiples of
-    the first, for implied timescales, the Chapman-Kolmogorov test and, by twice the lag of reversible processes,
-    residuals. All lags use the starts that are followed by the longest lag, and have the same Gram matrices.
-    Trajectories that are not longer than the longest lag are skipped and counted. For a single lag that is not a tuple
-    a reversible fit also sums twice the lag, unless more than a tenth of the pairs belong to trajectories that are too
-    short for it.
+    Of several lags the first is solved; the same pass sums the others for implied timescales, the Chapman-Kolmogorov
+    test and, by twice the lag of reversible processes, residuals. All lags use the starts that are followed by the
+    longest; trajectories that are not longer are skipped and counted. A reversible fit with a single lag, not a tuple,
+    also sums twice the lag, unless more than a tenth of the pairs are in trajectories too short for it.
 
     Parameters
     ----------
     lag : int, str, timedelta or a tuple of these, default=1
-        Rows, or time such as "6h", numpy.timedelta64(1, "D") or datetime.timedelta(hours=6), from a state to its
-        future. Several lags must be multiples of the first, which is solved.
+        Rows, or time such as "6h", numpy.timedelta64(1, "D") or datetime.timedelta(hours=6). Several lags must be
+        multiples of the first, which is solved.
     solver : {"singular", "eigen"}, optional
         Values that are computed, by default "singular"; not with `reversible`.
     center : bool, default=False
@@ -215,7 +204,6 @@ class Transfer(Operator):
 
     @property
     def _given(self) -> tuple[int | str, ...]:
-        """Lags as a tuple."""
         return self.lag if isinstance(self.lag, tuple) else (self.lag,)
 
     @property
@@ -228,7 +216,7 @@ class Transfer(Operator):
 
     @property
     def without_optional_lags(self) -> Operator | None:
-        """Operator without the optional lags, which require long trajectories; None without these."""
+        """Operator without the optional lags, which require long trajectories; None if there are none."""
         return replace(self, lag=(self.lag,)) if self.reversible and self.lag != self._given else None
 
     def in_rows(self, first: int) -> Transfer:
@@ -238,7 +226,7 @@ class Transfer(Operator):
 
     @property
     def shifts(self) -> dict[str, int]:
-        """Rows from `x` to each other view of a trajectory at which functions are evaluated."""
+        """Rows from `x` to each other view of a trajectory."""
         shifts = dict(zip(self.views[1:], self.lags, strict=True))
         return {**shifts, "later": 2 * self.lags[0]} if self._tests_twice_the_lag else shifts
 
@@ -321,13 +309,13 @@ def both_ends(f: Any, g: Any, x: Any) -> Any:
 
 @form
 def followed(f: Any, g: Any, x: Any) -> Any:
-    """Return E[f(x) g(y)] over the tested pairs, symmetric in the equilibrium of a reversible process."""
+    """Return E[f(x) g(y)] over the tested pairs, symmetric for a reversible process in equilibrium."""
     return inner(f, at(g, x.future), weight=x.tested)
 
 
 @form
 def later(f: Any, g: Any, x: Any) -> Any:
-    """Return E[f(x) g(z)] over the tested pairs whose end x + lag starts another pair, which ends in z."""
+    """Return E[f(x) g(z)] over tested pairs whose end x + lag starts another pair, which ends in z."""
     return inner(f, at(g, x.later), weight=x.follows)
 
 
@@ -335,13 +323,11 @@ def later(f: Any, g: Any, x: Any) -> Any:
 class Augmentation(Operator):
     """Mean squared difference E |f(xi) - f(xi')|² between augmented versions of a row (equation (20)).
 
-    Values are relative to the Gram matrix of all views.
-
     Parameters
     ----------
     views : int or sequence of str, default=2
-        Number of augmented versions of each row (x, x1, x2, ...), or their names. `fit((x, x1, ...))` requires an
-        array (n, d) for each.
+        Number of versions of each row, or their names (x, x1, ...). `fit((x, x1, ...))` requires an array (n, d) for
+        each.
 
     See Also
     --------

@@ -58,11 +58,11 @@ def side_by_side(sums: dict[str, Array]) -> dict[str, Array]:
 class Regression(Operator):
     """Normal operator D* D of regression with Df = f, (f, ∇f) with `gradients`, or ∇f without `values`.
 
-    `targets` is the number m of targets, or None for one target that is a vector. Values and gradients are summed
-    separately, so that their weights can be chosen afterwards. Fields: `y` (n, m) and `gradients` (n, m, d), projected
-    on the tangents of the `manifold` if there is one, and 0 along an interval beyond its ends. The `origin` (m,), 0 if
-    empty, is subtracted from the values, and values and gradients are divided by the `unit`: both preserve digits and
-    do not change solutions. With an `intercept` the means of the functions are summed too.
+    `targets` is their number m, None for one vector. Sums of values and gradients are separate, so that weights can be
+    chosen afterwards. Fields: `y` (n, m) and `gradients` (n, m, d), projected on the tangents of the `manifold`, and 0
+    along an interval beyond its ends. The `origin` (m,), 0 if empty, is subtracted from values, and both are divided
+    by the `unit`: this preserves digits and does not change solutions. With an `intercept` means of functions are
+    summed too.
     """
 
     expects: ClassVar = {"manifold": Manifold}
@@ -105,10 +105,7 @@ class Regression(Operator):
         return self.values, self.gradients and (not self.values or gradient_weight > 0)
 
     def prepared(self, fields: Mapping[str, Array], scale: Array | None, columns: Any) -> Mapping[str, Array]:
-        """Return targets (c, m) and gradients (c, m, d), scaled as the columns of X (chain rule).
-
-        The normal component of gradients is removed.
-        """
+        """Return targets (c, m) and gradients (c, m, d), scaled as the columns of X (chain rule), tangential."""
         found = {name: values for name, values in fields.items() if name not in ("y", "gradients")}
         if self.values:
             y = np.asarray(fields["y"], dtype=float).reshape(len(fields["y"]), -1)
@@ -121,7 +118,6 @@ class Regression(Operator):
         return found
 
     def statistics(self, fields: Mapping[str, Array]) -> dict[str, Array]:
-        """Return sums of values, squared values (m,), squared gradients and weights, and the count of weighted rows."""
         w = row_weights(fields)
         found = super().statistics(fields) | {"observed": np.array([np.count_nonzero(w)], dtype=float)}
         if self.values:
@@ -133,10 +129,7 @@ class Regression(Operator):
         return found
 
     def _tangential(self, x: Array, t: Array) -> Array:
-        """Return vectors t (c, m, d) at x (c, d) without their normal component.
-
-        Beyond the ends of an interval functions are constant along it, and their gradients are 0.
-        """
+        """Return vectors t (c, m, d) at x (c, d) without normal component, 0 along intervals beyond their ends."""
         if self.manifold is None:
             return t
         lower, upper = self.manifold.ends

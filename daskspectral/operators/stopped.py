@@ -1,4 +1,4 @@
-"""Operator of stopped processes, of committors and mean first passage times."""
+"""Operator of stopped processes, for committors and mean first passage times."""
 
 from __future__ import annotations
 
@@ -44,10 +44,9 @@ def elapsed(f: Any, x: Any) -> Any:
 class Stopped(Operator):
     """Operator 1 - S of a process stopped in the sets a and b, (S g)(x) = E[g(y) 1(y not in a or b) | x].
 
-    y is the state after the lag, or the first one in a or b before that. Both functions are restricted to rows in
-    neither set. The field `outcome` (n, 6) contains for each row whether it is in neither set, whether it is not
-    stopped, whether it stops in b, the number of rows until it stops or the lag has passed, and whether it is in a, and
-    in b; `stopped` (n, d) are the rows y.
+    y is the state after the lag, or the first one in a or b before that. The field `outcome` (n, 6) contains for each
+    row whether it is in neither set, is not stopped, stops in b, the number of rows until it stops or the lag has
+    passed, whether it is in a, and in b; `stopped` (n, d) are the rows y.
     """
 
     name = "stopped"

@@ -1,4 +1,4 @@
-"""Sample weights of any scale: sums of squares and the effective number of rows (Kish)."""
+"""Sums of squared sample weights of any scale, and the effective number of rows (Kish)."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ LEAST_TOTAL = 1e-305
 def banded_squares(weights: Array | int) -> Array:
     """Return the sum of squared weights (c,) in three bands (3,), additive over rows.
 
-    Weights below 2^-300 are multiplied by 2^600 first, and weights above 2^300 by 2^-600. An integer c in place of the
-    weights means c weights of 1.
+    Weights below 2^-300 are multiplied by 2^600 first, and weights above 2^300 by 2^-600. An integer c means c weights
+    of 1.
     """
     if isinstance(weights, int):
         return np.array([0.0, weights, 0.0])
