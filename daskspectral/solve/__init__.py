@@ -1,4 +1,4 @@
-"""Kinds of spectral problems, and ridge regression: small dense algebra on the moments."""
+"""Spectral problems and ridge regression: small dense algebra on the moments."""
 
 from daskspectral.solve.pencil import Pencil
 from daskspectral.solve.problems import (

@@ -1,8 +1,7 @@
 """Leading functions of a random walk from rows to centroids and back.
 
-For M = sum w a aᵀ (p, p), with weights a of centroids that sum to 1, and D = M 1, the eigenvalues of the walk are s² in
-D^(-1/2) M D^(-1/2) = V s² Vᵀ. Its functions a(x) D^(-1/2) V / s are orthonormal in M, and the values of the form D - M
-are 1/s² - 1.
+For M = sum w a aᵀ (p, p), with weights a of centroids, and D = M 1, D^(-1/2) M D^(-1/2) = V s² Vᵀ. The functions a(x)
+D^(-1/2) V / s are orthonormal in M, and the values of the form D - M are 1/s² - 1.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ LEAST = 1e-6  # s² below which functions are rounding
 
 
 def walk(gram: Array, size: int) -> tuple[Array, Array, Array]:
-    """Return s² (size,) of the leading nonconstant functions, descending, V (p, size), and the square roots of D."""
+    """Return s² (size,) of the leading nonconstant functions, descending, V (p, size), and the roots of D."""
     root = np.sqrt(np.maximum(gram.sum(axis=1), 0.0))
     scale = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
     matrix = gram * scale[:, None] * scale
@@ -47,10 +46,7 @@ def jump_span(gram: Array, size: int) -> Array:
 
 
 def walk_values(gram: Array, most: int) -> Array:
-    """Return the `most` smallest eigenvalues 1 - s, without that of the constant, ascending.
-
-    Missing ones are 1.
-    """
+    """Return the `most` smallest eigenvalues 1 - s, without that of the constant, ascending; 1 if missing."""
     found = 1 - np.sqrt(np.maximum(walk(gram, most)[0], 0.0))
     return np.concatenate([found, np.ones(most - len(found))])
 

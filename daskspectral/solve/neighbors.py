@@ -1,8 +1,7 @@
 """Neighbor graph of points, for an independent test of slow functions.
 
-In contrast to functions of one scale, the slowest functions of a neighbor graph resolve gaps between points of any
-width. The fitted functions are trial functions of the same graph, so that constants, density and dimension cancel in
-the ratio of the two energies: 1.2 to 1.7 for good fits, 2.4 to 5.4 for a tight roll whose turns are not resolved.
+Its slowest functions resolve gaps of any width. Constants, density and dimension cancel in the ratio of the energies
+of fitted and slowest functions: 1.2 to 1.7 for good fits, 2.4 to 5.4 for a tight roll whose turns are not resolved.
 """
 
 from __future__ import annotations
@@ -37,15 +36,15 @@ def energy_ratios(points: Array, functions: Array, weights: Array | None = None)
     points : ndarray of shape (m, d)
         Points.
     functions : array of shape (m, k)
-        Values of k functions at the points; only their span modulo the constant matters.
+        Values of k functions; only their span modulo the constant matters.
     weights : array of shape (m,), optional
         Positive weights of the points.
 
     Returns
     -------
     array of shape (q,)
-        theta_i / mu_i, i = 1 to q, for q independent functions beyond the constant: theta_i are the Ritz values of the
-        graph Laplacian in their span, mu_i its lowest eigenvalues beyond the first. Empty below 30 points.
+        theta_i / mu_i, theta_i the Ritz values of the graph Laplacian in the span of q independent functions beyond the
+        constant, mu_i its lowest eigenvalues beyond the first. Empty below 30 points.
     """
     m = len(points)
     if m < LEAST_POINTS:
@@ -63,7 +62,7 @@ def energy_ratios(points: Array, functions: Array, weights: Array | None = None)
 def _laplacian(points: Array, weights: Array | None) -> tuple[Any, Array]:
     """Return the graph Laplacian, scaled by the roots (m,) of the weights on both sides, and these roots.
 
-    Its edges are w_ij = 1 / (r_ij² + rho_i² / 4) for the nearest neighbors j of i, the last at the distance rho_i,
+    Edges are w_ij = 1 / (r_ij² + rho_i² / 4) for the nearest neighbors j of i, the last at the distance rho_i,
     symmetrized, times the geometric mean of the weights.
     """
     m = len(points)
@@ -117,7 +116,7 @@ def _orthonormal(functions: Array, root: Array) -> Array:
 def _slowest(laplacian: Any, root: Array, trial: Array, *, dense: bool) -> Array:
     """Return the q lowest eigenvalues beyond that of the constant, ascending, for q trial functions (m, q).
 
-    They are Ritz values in the span of inverse iterations from the trial functions and random ones.
+    By inverse iterations from the trial functions and random ones.
     """
     m, q = trial.shape
     inverse: Any

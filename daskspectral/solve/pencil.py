@@ -1,12 +1,11 @@
 """Penalized pencil, whose leading functions span the space of a Rayleigh-Ritz solution.
 
-The penalty on rough functions, B = L + mu K with the squared norm K of the function space, makes the span of the
-leading functions of (B, Φ) well determined even if the Gram matrix Φ is singular to rounding. The form without the
-penalty is then solved in this span, so that values do not include the penalty.
+With the penalty B = L + mu K, K the squared norm of the function space, the span of the leading functions of (B, Φ) is
+well determined even if the Gram matrix Φ is singular to rounding; the form without the penalty is then solved in it.
 
-The leading functions are those of largest θ = vᵀ A v / vᵀ (A + t (B + σ A)) v, with A = Φ projected off the null
-functions of the form; t = 1 / max(λ, 1e-3 tr B / tr A) with λ the last requested value, and σ ≥ 0 is raised until the
-sum is positive semidefinite, for example with potential wells.
+The leading functions are those of largest θ = vᵀ A v / vᵀ (A + t (B + σ A)) v, A = Φ projected off the null functions
+of the form; t = 1 / max(λ, 1e-3 tr B / tr A) with λ the last requested value, and σ ≥ 0 is raised until the sum is
+positive semidefinite, for example with potential wells.
 """
 
 from __future__ import annotations
@@ -56,17 +55,14 @@ def raised(t: float, sigma: float) -> float:
     """Return the next larger σ; raise LinAlgError if no σ makes the sum positive."""
     if t * sigma > RAISED:
         raise np.linalg.LinAlgError(
-            "the form has too large negative values to determine its leading functions. Check that its modes and the "
-            "Gram matrix are those of the same rows"
+            "the form has too large negative values to determine its leading functions. Check that its modes "
+            "and the Gram matrix are of the same rows"
         )
     return max(2 * sigma, 1 / t)
 
 
 def leading_by_cholesky(a: Array, b: Array, t: float, size: int) -> tuple[Array, Array, float]:
-    """Return the `size` largest θ, descending, vectors (p, size), and σ.
-
-    A + t (B + σ A) must be well conditioned.
-    """
+    """Return the `size` largest θ, descending, vectors (p, size), and σ, for well conditioned A + t (B + σ A)."""
     p, sigma = len(a), 0.0
     while True:
         try:
@@ -83,10 +79,7 @@ def leading_by_cholesky(a: Array, b: Array, t: float, size: int) -> tuple[Array,
 
 
 def last_value(energy: Array, white: Array, count: int) -> float:
-    """Return the `count`-th smallest energy in whitened directions (p, s), or the largest.
-
-    0 without directions.
-    """
+    """Return the `count`-th smallest energy in whitened directions (p, s), or the largest; 0 without directions."""
     k = min(count, white.shape[1]) - 1
     if k < 0:
         return 0.0
@@ -97,11 +90,10 @@ def last_value(energy: Array, white: Array, count: int) -> float:
 class Pencil:
     """Penalized problem B = energy + penalty, A = gram, (p, p), in the directions determined by the data.
 
-    `null` (p,) marks functions annihilated by the energy (rows of exact zeros, as for the constant). `root` whitens
-    A + t (B + σ A) of the others, projected off the null functions; `norm` is their penalty. λ is the last of `count`
-    values in the directions of A above `cut`. `theta` (r,), descending, are the eigenvalues of A in the directions of
-    `root`, and `functions` (p, r) their functions, in which parts of the data are solved. Raises ValueError if every
-    function vanishes on the data.
+    `null` (p,) marks functions annihilated by the energy (rows of exact zeros). `root` whitens A + t (B + σ A) of the
+    others; `norm` is their penalty. λ is the last of `count` values in the directions of A above `cut`. `theta` (r,),
+    descending, and `functions` (p, r) are the eigenpairs of A in `root`, in which parts of the data are solved. Raises
+    ValueError if every function vanishes on the data.
     """
 
     def __init__(self, energy: Array, gram: Array, penalty: Penalty, count: int, cut: float, device: Device = HOST):
@@ -122,10 +114,9 @@ class Pencil:
         self.theta, self.functions = self.root.leading(a)
 
     def leading(self, gram: Array) -> Whitening:
-        """Return the leading functions (p, q) of the data of the pencil, orthonormal in their Gram matrix.
+        """Return the leading functions (p, q) of the pencil, orthonormal in the Gram matrix, null functions first.
 
-        Null functions come first, and the others are orthogonal to them. `rank` is the number of all functions that the
-        data determine; the span contains q = min(rank, max(32, count + 8)) of them.
+        `rank` is the number of functions that the data determine, q = min(rank, max(32, count + 8)).
         """
         parts, blurred = deflated(gram, self.null, self.cut), self.root.blurred(self.functions, self.precision)
         span = self._whitening(self.null, parts, self.theta, self.functions, blurred)
@@ -140,7 +131,7 @@ class Pencil:
     def part(self, energy: Array, gram: Array, factor: float) -> Whitening:
         """Return the leading functions of a part of the data, with `factor` times the penalty of the whole.
 
-        The form, the Gram matrix (m, m) and the result are in terms of the functions of `span`.
+        All matrices are in terms of the functions of `span`.
         """
         null = np.arange(len(gram)) < self._first.shape[1]
         first, shift, a = deflated(gram, null, self.cut)
@@ -159,14 +150,12 @@ class Pencil:
 
     @cached_property
     def _part(self) -> tuple[Array, Array]:
-        """Nonnull functions (r, q) in which parts are solved, and their norm (q, q)."""
         w = self.functions[:, : PART * ritz_size(self.count)]
         return w, w.T @ self.norm @ w
 
     def _whitening(
         self, null: NDArray[np.bool_], parts: tuple[Array, Array, Array], theta: Array, vectors: Array, blurred: Array
     ) -> Whitening:
-        """Return the orthonormal null and leading functions, from theta and vectors in descending order."""
         first, shift, a = parts
         seen = np.flatnonzero(theta > CERTAIN * blurred)
         chosen = seen[: max(0, ritz_size(self.count) - first.shape[1])]
@@ -179,9 +168,9 @@ class Pencil:
 class InverseRoot:
     """Inverse root W (p, r), Wᵀ M W = I, of a symmetric `matrix` M (p, p) in directions above `rounding`.
 
-    Directions are compared at unit diagonal; `least` and `largest` are the extreme eigenvalues, and `least` is -1 if
-    the diagonal has negative entries. The rounding of M is relative to `squares` (p,), the squares of functions before
-    a constant was subtracted. Functions with squares of 0 vanish on all rows, and are excluded for any norm.
+    Directions are compared at unit diagonal; `least` and `largest` are the extreme eigenvalues, `least` = -1 for
+    negative diagonal entries. Rounding is relative to `squares` (p,), the squares of functions before a constant was
+    subtracted; functions with squares of 0 are excluded.
     """
 
     def __init__(self, matrix: Array, rounding: float, squares: Array, device: Device):
@@ -206,9 +195,8 @@ class InverseRoot:
 def leading_pairs(system: GalerkinSystem, penalty: Penalty, count: int, cut: float) -> tuple[Whitening, Whitening]:
     """Return orthonormal leading singular functions of Wᵀ form Z, (p, q) and (q', q).
 
-    W Wᵀ = (gram + mu K)⁻¹ and Z Zᵀ = (right_gram + nu K')⁻¹. With means, (p,) and (q',), all matrices are those of
-    centered functions. All functions of a side are used if they are no more than a Ritz space. Coordinates of the left
-    functions are in the basis of `gram` whitened in the directions above `cut`.
+    W Wᵀ = (gram + mu K)⁻¹ and Z Zᵀ = (right_gram + nu K')⁻¹, all centered if there are means (p,) and (q',).
+    Coordinates of the left functions are in the basis of `gram` whitened above `cut`.
     """
     squares, system = [np.diag(gram) for gram in system.grams], system.covariances
     form, (gram, right_gram) = system.form, system.grams

@@ -1,7 +1,4 @@
-"""Kinds of spectral problems: symmetric and nonsymmetric eigenproblems, singular values, and principal components.
-
-A kind contains no data: it solves Galerkin systems, and compares solutions on held-out rows.
-"""
+"""Spectral problems: symmetric and nonsymmetric eigenproblems, singular values, principal components."""
 
 from __future__ import annotations
 
@@ -46,7 +43,7 @@ class Solution:
     left, right : array (p, k), (q, k)
         Coefficients of the functions.
     rank : int or tuple of int
-        Rank of the Gram matrix, or of those of both sides.
+        Rank of the Gram matrix, or of both.
     residuals : array (k,)
         Residual norms in the whitened basis.
     status : str
@@ -62,10 +59,9 @@ class Solution:
 
 
 class Problem(Named, ABC):
-    """Kind of spectral problem, which holds no data.
+    """Kind of spectral problem, which solves Galerkin systems and holds no data.
 
-    A subclass defines `name`, `solve`, and the flags below that differ from their defaults. Solutions are compared as
-    those of a symmetric problem by default.
+    A subclass defines `name`, `solve`, and the flags below that differ from their defaults.
 
     Attributes
     ----------
@@ -80,7 +76,7 @@ class Problem(Named, ABC):
     needs_symmetry : bool
         Whether the form must be symmetric.
     by_norm : bool
-        Whether values are relative to the squared norm of the function space, in place of the Gram matrix.
+        Whether values are relative to the squared norm of the function space, not the Gram matrix.
     descending : bool
         Whether the largest values are computed.
     worst : float
@@ -100,8 +96,7 @@ class Problem(Named, ABC):
     penalties: ClassVar[tuple[float, ...]] = (0.1, 1.0)
 
     @abstractmethod
-    def solve(self, system: GalerkinSystem) -> Solution:
-        """Return the values and functions of a system."""
+    def solve(self, system: GalerkinSystem) -> Solution: ...
 
     def compares(self, order: int) -> bool:
         """Return whether there is a variational principle for forms with derivatives up to `order`."""
@@ -120,7 +115,7 @@ class Problem(Named, ABC):
         return None
 
     def nulls(self, system: GalerkinSystem) -> int:
-        """Return the number of leading values that are exactly 0, of functions annihilated by the form."""
+        """Return the number of leading values that are exactly 0."""
         return 0
 
     def signed(self, values: Any) -> Any:
@@ -128,10 +123,7 @@ class Problem(Named, ABC):
         return -values if self.descending else values
 
     def ritz(self, left: Functions, right: Functions, system: GalerkinSystem) -> Functions:
-        """Return the values (k,) of a system of other rows on spans (p, k) and (q, k).
-
-        Values are in the order of `solve`, with NaN at the end for directions that these rows do not determine.
-        """
+        """Return the values (k,) of a system of other rows on spans (p, k) and (q, k); NaN if undetermined."""
         found: Functions = self.signed(ritz(right, self.signed(system.form), system.gram, dtype=system.dtype))
         return found
 
@@ -152,9 +144,8 @@ class Problem(Named, ABC):
     def compared(self, solution: Solution, left: Functions, right: Functions, system: GalerkinSystem) -> Array:
         """Return the validation values (count,) of a solution for `scores`, by a system of other rows.
 
-        They are Ritz values, signed so that they ascend, and infinite if missing. Values h > 0 above fitted values
-        l > 0 are replaced by h √(h / l), because a fit reports l. Raises LinAlgError if a positive form has values far
-        below 0.
+        Ritz values, signed so that they ascend, infinite if missing. Values h > 0 above fitted values l > 0 are
+        replaced by h √(h / l), because a fit reports l. Raises LinAlgError if a positive form has values far below 0.
         """
         values = self.signed(self.ritz(left, right, system)).real
         values = np.where(np.isnan(values), np.inf, values)
@@ -166,10 +157,7 @@ class Problem(Named, ABC):
         return np.append(values, np.full(system.count - len(values), np.inf))
 
     def scores(self, found: Mapping[Any, Array], wanted: int) -> dict[Any, float]:
-        """Return the scores of candidates from their validation values (n_splits, k).
-
-        Larger is better.
-        """
+        """Return the scores of candidates from their validation values (n_splits, k); larger is better."""
         return energy_scores(found)
 
     def n_compared(self, wanted: int) -> int:
@@ -179,8 +167,8 @@ class Problem(Named, ABC):
     def finalist_gap(self, best: Array, others: Iterable[Array]) -> Array | None:
         """Return the least ratio (k,) of validation values (n_splits, k) of other candidates to the best ones.
 
-        It is 1 unless the values of a candidate are lower in every split, which shows that the best candidate has too
-        few functions, or overfits.
+        It is 1 unless the values of a candidate are lower in every split: the best candidate has too few functions, or
+        overfits.
         """
         known = np.isfinite(best) & (best > SMALL * best.max(initial=0.0, where=np.isfinite(best)))
         least = np.ones(best.shape[1])
@@ -222,12 +210,11 @@ NORM_CUT = 1e-12  # of the largest squared norm at unit diagonal, below which a 
 class NonNormal(Problem):
     """Non-self-adjoint eigenproblem of a form <f, L g> against a Gram matrix, (p, p).
 
-    Right functions g solve L g = λ g, form b = λ gram b; left functions f the adjoint problem, a^H form = λ a^H gram.
-    They are biorthonormal, a^H gram b = I. The right functions have unit norm in the metric of the Gram matrix, and
-    their largest whitened coefficient is real and positive, so that conjugate values have conjugate functions. Values
-    that agree to nine digits descend by imaginary part; `count` may split a conjugate pair. Functions whose column of
-    the form is exactly zero (the constant) are exempt from the cutoff: their eigenvalue 0 is exact. Raises LinAlgError
-    if a left function is orthogonal to its right function (a Jordan block).
+    Right functions: form b = λ gram b, of unit norm; left functions: a^H form = λ a^H gram, a^H gram b = I. The
+    largest whitened coefficient is real and positive, so that conjugate values have conjugate functions. Values that
+    agree to nine digits descend by imaginary part; `count` may split a conjugate pair. Functions whose column of the
+    form is exactly zero are exempt from the cutoff. Raises LinAlgError if a left function is orthogonal to its right
+    function (a Jordan block).
 
     Parameters
     ----------
@@ -290,9 +277,8 @@ class NormConstrained(Problem):
     """Principal components: the largest values of vᵀ (F - F_1) v / vᵀ K v, descending.
 
     F (p, p) is the form and K, the system's `gram`, the squared norm of the function space. F_1 is the projection on
-    functions of norm 0, the constant: with the constant in the basis F - F_1 is the covariance, and the functions have
-    mean 0. They have variance 1, and a squared norm in the function space of 1 / value. Raises ValueError if the norm
-    of every function is 0.
+    functions of norm 0, the constant, so that F - F_1 is the covariance. Functions have variance 1. Raises ValueError
+    if the norm of every function is 0.
     """
 
     name: ClassVar[str] = "principal"
@@ -327,9 +313,9 @@ class NormConstrained(Problem):
 
 
 def norm_root(norm: Array, device: Device = HOST) -> Array:
-    """Return R (r, s) with Rᵀ K R = I for the r functions of nonzero norm.
+    """Return R (r, s) with Rᵀ K R = I for the r functions of nonzero norm, (r,) if K is diagonal.
 
-    (r,) if K is diagonal. Raises ValueError if the norm of every function is 0.
+    Raises ValueError if there are none.
     """
     null = np.diag(norm) == 0
     if null.all():
@@ -361,10 +347,7 @@ def _number_above(matrix: Array, least: float) -> int:
 
 
 def _largest(matrix: Array, count: int) -> tuple[Array, Array]:
-    """Return the `count` largest eigenvalues of a symmetric matrix, descending, and eigenvectors.
-
-    A few of many are found by Lanczos iteration from a fixed start vector.
-    """
+    """Return the `count` largest eigenvalues of a symmetric matrix, descending, and eigenvectors."""
     size = len(matrix)
     if size >= LANCZOS_SIZE and count <= LANCZOS_SHARE * size:
         with suppress(ArpackError):
@@ -379,14 +362,10 @@ def _largest(matrix: Array, count: int) -> tuple[Array, Array]:
 class TwoMetricSVD(Problem):
     """Singular values of a form (p, q) between Gram matrices Φ (p, p) and Ψ (q, q), descending.
 
-    U S Vᵀ = Φ^(-1/2) L Ψ^(-1/2); the left functions are the rows of A = Uᵀ Φ^(-1/2), the right ones the rows of
-    B = Vᵀ Ψ^(-1/2) (equation (7) of the Galerkin paper), kept as columns (p, k) and (q, k). They have unit norm in
-    the metric of their side. The largest whitened coefficient of a left function is positive, and the sign of the right
-    function makes the singular value positive.
-
-    Means of a system are subtracted first, so that ranks are those of functions of variance 1. The rounding error of
-    almost constant functions is estimated from their squares, so that constants are excluded. Raises ValueError if all
-    functions are constant.
+    U S Vᵀ = Φ^(-1/2) L Ψ^(-1/2); the functions A = Uᵀ Φ^(-1/2) and B = Vᵀ Ψ^(-1/2) (equation (7) of the Galerkin
+    paper), of unit norm, are kept as columns (p, k) and (q, k). The largest whitened coefficient of a left function is
+    positive. Means are subtracted first; the rounding of almost constant functions is estimated from their squares, so
+    that constants are excluded. Raises ValueError if all functions are constant.
     """
 
     name: ClassVar[str] = "singular"
@@ -484,12 +463,10 @@ def _leading_triplets(matrix: Array, count: int) -> tuple[Array, Array, Array]:
 @final
 @dataclass(frozen=True, repr=False)
 class NormConstrainedSVD(TwoMetricSVD):
-    """Singular values of a form (p, q) between functions of squared norm 1.
+    """Singular values of a form (p, q) between functions of squared norm 1, `gram` and `right_gram`.
 
-    The `count` largest values are computed; `gram` and `right_gram` are the squared norms.
-
-    The form is a covariance if the means are subtracted. The functions have norm 1 in their function spaces: linear
-    functions are unit vectors, and the values are covariances of projections.
+    The form is a covariance if the means are subtracted: linear functions are unit vectors, values covariances of
+    projections.
     """
 
     name: ClassVar[str] = "covariance"
@@ -583,7 +560,7 @@ def _biorthonormal(left: Complex, right: Complex, values: Complex) -> Complex:
     if np.linalg.svd(overlap, compute_uv=False).min(initial=1) < 4 * np.finfo(float).eps:
         worst = values[np.abs(np.diag(overlap)).argmin()]
         raise np.linalg.LinAlgError(
-            f"the operator is defective on this basis: left and right functions of the eigenvalue {worst:.6g} are "
-            "orthogonal. Use singular values instead"
+            f"the operator is defective on this basis: left and right functions of the eigenvalue {worst:.6g} "
+            "are orthogonal. Use singular values instead"
         )
     return np.asarray(left @ np.linalg.inv(overlap).conj().T)

@@ -1,11 +1,9 @@
-"""Edge of the spectrum of red noise: distribution of the largest eigenvalue of independent AR(1) columns.
+"""Largest eigenvalue of red noise, independent AR(1) columns, by fixed point equations of free probability.
 
-In the cosine basis of the rows, a matrix (n, d) of independent columns has entries of variance s_j f_j(t), with the
-spectrum f_j of column j and its sum of squares s_j. Up to Tracy-Widom fluctuations, the eigenvalues of X^T X fill an
-interval whose upper end is determined by the fixed point equations of free probability: with
-g_t = 1 / (z - Σ_j s_j f_j(t) / (1 - s_j x_j)) and x_j = Σ_t f_j(t) g_t, the trace of the resolvent is Σ_t g_t, and the
-edge is the largest z without a solution that continues the one at infinity. Columns of similar autocorrelations share a
-spectrum, and neighboring frequencies an equation.
+In the cosine basis of the rows, entries of a matrix (n, d) have the variance s_j f_j(t), f_j the spectrum of column j
+and s_j its sum of squares. With g_t = 1 / (z - Σ_j s_j f_j(t) / (1 - s_j x_j)) and x_j = Σ_t f_j(t) g_t, the trace of
+the resolvent of X^T X is Σ_t g_t, and the edge is the largest z without a solution that continues the one at infinity.
+Columns of similar autocorrelations share a spectrum, and neighboring frequencies an equation.
 """
 
 from __future__ import annotations
@@ -30,7 +28,7 @@ ABOVE = 0.8  # 95 % quantile of the largest eigenvalue, in scales above the edge
 def lag_one(products: Array, squares: Array, n: float) -> Array:
     """Return lag-one autocorrelations (d,) from sums about the means of n rows.
 
-    They are corrected for the bias of the raw estimate, -(1 + 3 a) / n (Kendall 1954).
+    Corrected for the bias of the raw estimate, -(1 + 3 a) / n (Kendall 1954).
     """
     raw = np.divide(products, squares, out=np.zeros_like(squares), where=squares > 0)
     return np.asarray(np.clip((n * raw + 1) / (n - 3), -MOST_LAG_ONE, MOST_LAG_ONE))
@@ -54,10 +52,7 @@ def threshold(n: float, lags: Array, squares: Array, removed: int = 0) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _RedNoise:
-    """Noise matrix of n rows and independent AR(1) columns.
-
-    The columns have lag-one autocorrelations `lags` and sums of `squares` (d,).
-    """
+    """Noise matrix of n rows and AR(1) columns with lag-one autocorrelations and sums of squares (d,)."""
 
     n: int
     lags: Array
@@ -88,7 +83,7 @@ class _RedNoise:
     def _spectra(self) -> Array:
         """Expected share of the sum of squares at each frequency, by group of columns, (m, groups).
 
-        It is E[f g² / Σ f g²] for the spectrum f of an AR(1) process and normal g, by E[1/q] = ∫ E exp(-x q) dx.
+        E[f g² / Σ f g²] for the spectrum f of an AR(1) process and normal g, by E[1/q] = ∫ E exp(-x q) dx.
         """
         width, frequency = self._widths
         a = np.array([self.lags[group].mean() for group in self._groups])
@@ -101,10 +96,7 @@ class _RedNoise:
         return np.asarray(found / (width @ found))
 
     def _solved(self, z: float, x: Array) -> _Resolvent | None:
-        """Return the solution at z, by Newton's method from x (groups,).
-
-        None unless it continues that at infinity.
-        """
+        """Return the solution at z, by Newton's method from x (groups,); None unless it continues that at infinity."""
         f, (width, _) = self._spectra, self._widths
         weighted, one = (width[:, None] * f).T, np.eye(f.shape[1])
         tops = np.array([s.max() for s in self._squares])

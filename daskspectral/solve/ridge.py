@@ -1,7 +1,7 @@
 """Ridge regression from moments, (A + alpha K) a = b, with alpha by cross-validation over folds, or generalized.
 
-K is the norm of a function space, or diagonal: a penalty for each function. Cross-validation reads no rows, and
-requires one decomposition or factorization per fold.
+K is the norm of a function space, or diagonal. Cross-validation reads no rows, and requires one decomposition or
+factorization per fold.
 """
 
 from __future__ import annotations
@@ -34,10 +34,9 @@ STRIDE = 10.0  # ratio of the penalties in the first search
 
 @dataclass(frozen=True, eq=False)
 class FoldSums:
-    """Observations by fold: forms (K, p, p), targets (K, p, m) and squares (K, m).
+    """Observations by fold: forms (K, p, p), targets (K, p, m) and squares (K, m), with a common `unit`.
 
-    `unit` scales them so that folds of all rows add up to the means over all rows. With an intercept, `functions` (K,
-    p) and `values` (K, m) are the first moments, and `weights` (K,) the zeroth.
+    With an intercept, `functions` (K, p) and `values` (K, m) are the first moments, `weights` (K,) the zeroth.
     """
 
     forms: Array
@@ -53,8 +52,8 @@ class FoldSums:
 class Part:
     """Sums of one fold: form (p, p), target (p, m) and squares (m,).
 
-    With an intercept they are of values about the mean over all rows; `sums` (p,) are those of functions over the fold,
-    `values` (m,) those of these values, and `functions` (p,) the means over all rows. Without one these are 0.
+    With an intercept they are about the mean over all rows; `sums` (p,) and `values` (m,) are those of functions and
+    values over the fold, `functions` (p,) the means over all rows. Without one these are 0.
     """
 
     form: Array
@@ -65,15 +64,11 @@ class Part:
     functions: Array
 
     def turned(self, s: Array) -> Part:
-        """Return the sums of combinations s (p, r) of the functions."""
         target, sums, functions = (s.T @ array for array in (self.target, self.sums, self.functions))
         return Part(symmetric_part(s.T @ self.form @ s), target, self.squares, sums, self.values, functions)
 
     def left_out(self, share: float) -> Part:
-        """Return the sums for values about the mean over the other folds.
-
-        `share` is the weight of this fold.
-        """
+        """Return the sums for values about the mean over the other folds; `share` is the weight of this fold."""
         level = self.values / (share - 1)
         squares = self.squares - 2 * level * self.values + share * level**2
         return replace(self, target=self.target - np.outer(self.sums, level), squares=squares)
@@ -88,9 +83,9 @@ class Part:
 class Observed:
     """Observations of one kind, as means over the rows: values, or gradients times their weight.
 
-    `form` (p, p), `target` b (p, m), and `squares` (m,), the mean squares of `count` observations. `folds` are the same
-    sums by fold. With an intercept, target and squares, but not `folds`, are of values about their mean; `level`
-    contains the means of the functions (p,) and of the values (m,).
+    `form` (p, p), `target` b (p, m), and `squares` (m,), the mean squares of `count` observations; `folds` by fold.
+    With an intercept, target and squares are about the mean; `level` contains the means of functions (p,) and values
+    (m,).
     """
 
     form: Array
@@ -106,7 +101,6 @@ class Observed:
         return replace(self, target=target, squares=np.maximum(squares, 0.0), level=(functions, values))
 
     def leading(self, size: int) -> Observed:
-        """Return the observations for the first functions, including folds."""
         folds, level = self.folds, self.level
         if folds is not None:
             first = None if folds.functions is None else folds.functions[:, :size]
@@ -162,9 +156,9 @@ def validation_folds(shares: Array | None) -> list[int]:
 class RidgeFit:
     """Coefficients (p, m) at the penalty `alpha`, and the curves by which it was selected.
 
-    `score` is the robust generalized cross-validation at `alpha`; `alphas` (ascending) and `scores` (g,) are its curve.
-    `errors` (g, kinds) are validation errors at these penalties, None without folds. `rank` is the number of directions
-    that the moments resolve, and `freedom` the trace of the hat matrix.
+    `score` is the robust generalized cross-validation at `alpha`; `alphas` (ascending) and `scores` (g,) its curve;
+    `errors` (g, kinds) validation errors, None without folds. `rank` is the number of directions that the moments
+    resolve, `freedom` the trace of the hat matrix.
     """
 
     coefficients: Array
@@ -189,11 +183,10 @@ class RidgeFit:
 class RidgeProblem:
     """Ridge regression on observations of several kinds.
 
-    Minimizes a.A a - 2 a.b + squares + alpha a.K a for each column b (p, m), summed over the kinds `observed`.
-
-    With an intercept, values are about their mean. K = `penalty` (p, p). A and K may be singular to rounding in the
-    same directions. `shares` (K,) are the shares of the folds in the weight, None without folds. `spread` is the mean
-    square of values about their mean, and of gradients; on folds that are left out, if there are any.
+    Minimizes a.A a - 2 a.b + squares + alpha a.K a for each column b (p, m), summed over the kinds `observed`, K =
+    `penalty` (p, p). A and K may be singular to rounding in the same directions. `shares` (K,) are the shares of the
+    folds in the weight, None without folds. `spread` is the mean square of values about their mean, and of gradients;
+    of folds that are left out, if there are any.
     """
 
     observed: Sequence[Observed]
@@ -204,21 +197,17 @@ class RidgeProblem:
     def solve(self, alpha: float | str | None = None, cut: float = CUTS["float64"]) -> RidgeFit:
         """Return the solution at one penalty: `alpha`, that of least validation error (None), or that of "gcv".
 
-        One alpha for all columns minimizes the validation error (`fold_errors`) if `alpha` is not given and there are
-        folds. Without folds, and for alpha="gcv", it minimizes the score, the sum over the kinds of
+        Without folds, and for alpha="gcv", the sum over the kinds is minimized of
 
             score(alpha) = residual / (1 - tr(A_kind R) / count)² (1 + 2 (tr(A_kind R A R) / count)²)
 
-        with R = (A + alpha K)⁻¹. The first factor is generalized cross-validation, with separate mean leverages of the
-        kinds, because observations of one kind do not replace those of another, whose weight may be very small. The
-        second factor, after the robust cross-validation of Lukas (2006), increases with the variance of the fit
-        relative to the noise: near 1 for smooth fits, at most 3. If leverages differ, the first factor of an
-        interpolating fit may be lower than that of a smooth one by chance; the second factor then favors the smooth
-        one. Without noise, the residual decides.
+        with R = (A + alpha K)⁻¹: generalized cross-validation with separate mean leverages of the kinds, times a
+        factor after the robust cross-validation of Lukas (2006), near 1 for smooth fits, at most 3, against
+        interpolating fits that score lower by chance.
 
         Directions below `cut` times the largest of A + alpha K, and directions in which A is rounding, are excluded.
-        The curve requires one decomposition, and one per fold; coefficients are from another one at alpha, so that a
-        given alpha and an equal selected one have identical results. Raises ValueError if every function vanishes.
+        Coefficients are from a decomposition at alpha, so that a given alpha and an equal selected one have identical
+        results. Raises ValueError if every function vanishes.
         """
         given = None if alpha is None or alpha == "gcv" else float(alpha)
         alphas, scores, errors, pencil = self.curve(given, cut)
@@ -234,10 +223,7 @@ class RidgeProblem:
     def curve(
         self, alpha: float | None = None, cut: float = CUTS["float64"]
     ) -> tuple[Array, Array, Array | None, _Pencil]:
-        """Return penalties (g,), generalized cross-validation (g,), fold errors, and the pencil.
-
-        Fold errors (g, kinds) are those on folds that are left out, None without folds.
-        """
+        """Return penalties (g,), generalized cross-validation (g,), fold errors (g, kinds) or None, and the pencil."""
         form, _ = summed(self.observed)
         if not np.trace(form) > 0:
             raise ValueError("every function is 0 on all rows. Fit columns that vary, or widen the kernel")
@@ -265,10 +251,7 @@ class RidgeProblem:
 
 
 def resolve_ridge_cut(rtol: float | None, dtype: str) -> float:
-    """Return the relative cutoff: `rtol`, or 1e-15 in float64, 1e-6 in float32.
-
-    Raises ValueError if it is 0.
-    """
+    """Return the relative cutoff: `rtol`, or 1e-15 in float64, 1e-6 in float32; raise ValueError for 0."""
     if rtol is None:
         return CUTS[dtype]
     if rtol == 0:
@@ -332,7 +315,6 @@ class _Pencil:
         return cls(z, seen, paid, np.sum([kind.target for kind in kinds], axis=0), tuple(kinds), anchor)
 
     def moved(self, anchor: float, problem: RidgeProblem, cut: float) -> _Pencil:
-        """Return the pencil of the same matrices at another anchor."""
         return self if anchor == self.anchor else _Pencil.at(anchor, problem, cut)
 
     @property
@@ -345,10 +327,7 @@ class _Pencil:
         return np.asarray(1 / (self.seen + alpha * self.paid))
 
     def score(self, alpha: float) -> float:
-        """Return the robust generalized cross-validation, summed over kinds and targets.
-
-        Infinite at interpolation.
-        """
+        """Return the robust generalized cross-validation of all kinds and targets, infinite at interpolation."""
         shrunk = self.shrunk(alpha)
         a = shrunk[:, None] * self.target
         return sum(
@@ -370,7 +349,6 @@ class _Pencil:
         return float(10**result.x) if result.fun < height(np.log10(alpha)) else alpha
 
     def fit(self, alpha: float) -> RidgeFit:
-        """Return the solution at one alpha, which is the only one of its curve."""
         shrunk = self.shrunk(alpha)
         coefficients = self.directions @ (shrunk[:, None] * self.target)
         freedom = sum(kind.leverage(shrunk, self.seen)[0] * kind.count for kind in self.kinds)
@@ -388,17 +366,16 @@ def _robust(residual: float, leverage: float, variance: float) -> float:
 
 
 def fold_errors(problem: RidgeProblem, shares: Array, alphas: Array, cut: float) -> NDArray[np.float64] | None:
-    """Return the mean squared validation errors (g, kinds) of penalties (g,), or None.
+    """Return the mean squared validation errors (g, kinds) of penalties (g,), or None without two folds.
 
     For every fold k with the share w_k of the weight, the penalized solution a of the means over all other rows,
 
         (A - A_k) a / (1 - w_k) + alpha K a = (b - b_k) / (1 - w_k),
 
     has the error squares_k - 2 a.b_k + a.A_k a on the fold; an intercept is the mean over the other rows. One
-    eigendecomposition per fold serves all penalties, in functions S that are orthonormal in the norm K. S is restricted
-    to directions above the root of `cut`, the relative rounding of sums: in the others A, which scales as K², is
-    rounding, and they matter only for smaller penalties. A constant without penalty is fitted first. None if fewer
-    than two folds can be left out.
+    eigendecomposition per fold serves all penalties, in functions orthonormal in K above the root of `cut`: in the
+    others A, which scales as K², is rounding, and they matter only for smaller penalties. A constant without penalty
+    is fitted first.
     """
     judged = validation_folds(shares)
     if not judged:
@@ -444,10 +421,7 @@ def _ridge(form: Array, target: Array, alphas: Array, free: int = 0) -> Array:
 
 
 def best_penalty(alphas: Array, errors: Array) -> float:
-    """Return the penalty of least error (g,), refined by a parabola.
-
-    The largest of equally good ones.
-    """
+    """Return the penalty of least error (g,), refined by a parabola; the largest of equally good ones."""
     i = len(errors) - 1 - int(np.argmin(errors[::-1]))
     if not 0 < i < len(errors) - 1 or not errors[i] > 0:
         return float(alphas[i])
@@ -517,10 +491,8 @@ def best_on_folds(observed: Sequence[Observed], shares: Array, penalty: Array, s
 def best_generalized(observed: Sequence[Observed], penalty: Array) -> float:
     """Return the alpha of least generalized cross-validation, with a lower bound.
 
-    The bound is 1e-9 over the penalty of the last function, relative to the squares of functions.
-
-    The lower bound limits functions that are large in regions of few rows, which the score, with the mean leverage of
-    all rows, does not detect.
+    The bound, 1e-9 over the penalty of the last function relative to its squares, limits functions that are large in
+    regions of few rows, which the mean leverage does not detect.
     """
     paid = penalty > 0
     if not paid.any():
@@ -550,10 +522,7 @@ def _left(kind: Observed, free: NDArray[np.bool_], paid: NDArray[np.bool_]) -> O
 
 
 def _bounds(observed: Sequence[Observed], penalty: Array) -> tuple[float, float]:
-    """Return the penalties between which functions are shrunk.
-
-    Below the first the last function is not shrunk, and above the second the first one vanishes.
-    """
+    """Return the penalties at which shrinkage of the last function begins, and at which the first one vanishes."""
     paid, scale = penalty[penalty > 0], float(np.trace(summed(observed)[0])) / len(penalty)
     if not len(paid) or not scale > 0:
         return 1.0, 1.0

@@ -25,12 +25,9 @@ def ritz(
 ) -> Functions:
     """Return the Ritz values (k,) of a form (p, p) on the span of functions C (p, k).
 
-    They are the eigenvalues of (C^H form C, C^H gram C): ascending for a symmetric form, complex and by descending
-    real part otherwise. They depend only on the span. By min-max, the i-th of a symmetric form is no less than its
-    i-th eigenvalue on all functions, and their sum no less than the sum of the first k.
-
-    Directions in which the Gram matrix vanishes, up to the rounding of sums of features in `dtype`, have no value (a
-    function is 0 on the rows, or linearly dependent): each is a NaN at the end.
+    The eigenvalues of (C^H form C, C^H gram C): ascending for a symmetric form, complex and by descending real part
+    otherwise. By min-max, the i-th of a symmetric form is no less than its i-th eigenvalue on all functions.
+    Directions in which the Gram matrix vanishes, up to the rounding of features in `dtype`, are NaN at the end.
     """
     white = _whitened(coefficients, coefficients.conj().T @ gram @ coefficients, np.diag(gram), dtype)
     functions = coefficients @ white
@@ -46,9 +43,9 @@ def ritz(
 def ritz_singular(left: Functions, right: Functions, system: GalerkinSystem) -> Array:
     """Return the singular values (k,) of a form (p, q) between spans U (p, k) and V (q, k).
 
-    They are those of (U^H gram U)^(-1/2) U^H form V (V^H right_gram V)^(-1/2), and depend only on the spans. The sum
-    of their squares, the VAMP-2 score of Wu and Noe (2020), is at most the sum of the k largest squares on all
-    functions. A direction in which a Gram matrix vanishes has the value 0.
+    Those of (U^H gram U)^(-1/2) U^H form V (V^H right_gram V)^(-1/2). The sum of their squares, the VAMP-2 score of Wu
+    and Noe (2020), is at most that of the k largest on all functions. Directions in which a Gram matrix vanishes are
+    0.
     """
     reduced, gram_left, gram_right = system.between(left, right)
     squares, right_squares = (np.diag(gram) for gram in system.grams)
@@ -62,12 +59,10 @@ def ritz_singular(left: Functions, right: Functions, system: GalerkinSystem) -> 
 def explained(values: Array, left: Functions, right: Functions, system: GalerkinSystem) -> Array:
     """Return the shares (k,) of the squared norm that fitted triples explain on other rows.
 
-    For singular values s (k,) and functions U (p, k), V (q, k), normalized on these rows, share i is
-    2 s_i (U^H form V)_ii - Σ_j s_i s_j (U^H gram U)_ij (V^H right_gram V)_ij. It is s_i² on the rows of the fit, and
-    negative if the fit is overfitted. The sum is the VAMP-E score of Wu and Noe (2020), the squared Hilbert-Schmidt
-    norm of the operator minus that of its difference to the fitted one, except for the normalization: with the norms of
-    the fit, a single row with a large function value could dominate the score. In contrast to `ritz_singular`, no
-    direction is fitted to these rows.
+    For singular values s (k,) and functions U (p, k), V (q, k), normalized on these rows, share i is 2 s_i (U^H form
+    V)_ii - Σ_j s_i s_j (U^H gram U)_ij (V^H right_gram V)_ij: s_i² on the rows of the fit, negative if it is
+    overfitted. The sum is the VAMP-E score of Wu and Noe (2020) except for the normalization: with the norms of the
+    fit, a single row with a large function value could dominate.
     """
     reduced, gram_left, gram_right = system.between(left, right)
     norms = np.sqrt(np.maximum(np.diag(gram_left).real * np.diag(gram_right).real, 0))
@@ -93,10 +88,9 @@ def overfitted(held_out: Array, fitted: Array) -> Array:
 
 
 def energy_scores(found: Mapping[Any, Array]) -> dict[Any, float]:
-    """Return the scores of validation values (splits, k) of a symmetric form.
+    """Return the scores of validation values (splits, k) of a symmetric form; larger is better.
 
-    Larger is better. The score is minus the mean of log(h_i + m), with one m for all candidates, and weights 1 / i that
-    favor the leading values.
+    Minus the mean of log(h_i + m), one m for all candidates, with weights 1 / i that favor the leading values.
     """
     least = min(0.0, *(float(np.mean(h[:, 0])) for h in found.values()))
     shifted = {s: np.maximum(h - least, 0) for s, h in found.items()}

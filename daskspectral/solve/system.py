@@ -71,8 +71,8 @@ class GalerkinSystem:
     ridge : float
         Added to the diagonal of a symmetric form, relative to its mean.
     within : Penalty, Whitening or tuple of Whitening, optional
-        Space of the solution: the leading functions of a penalized problem, orthonormal functions of a symmetric form,
-        or orthonormal functions of each side; by default all directions above the cutoff.
+        Space of the solution: leading functions of a penalized problem, or orthonormal functions (of each side); by
+        default all directions above the cutoff.
     root : ndarray, optional
         `norm_root` of a squared norm, if known.
     part : bool
@@ -104,7 +104,6 @@ class GalerkinSystem:
 
     @property
     def precision(self) -> float:
-        """Relative precision of the entries."""
         return PRECISION[self.dtype]
 
     @property
@@ -118,7 +117,6 @@ class GalerkinSystem:
 
     @property
     def grams(self) -> tuple[Array, Array]:
-        """Gram matrices of both sides."""
         return self.gram, self.gram if self.right_gram is None else self.right_gram
 
     def between(self, left: Functions, right: Functions) -> tuple[Functions, Functions, Functions]:

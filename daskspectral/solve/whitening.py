@@ -1,7 +1,4 @@
-"""Whitening: orthonormal combinations of functions, by eigenvalues of a Gram matrix above a relative cutoff.
-
-Symmetric parts, eigenvectors (of large matrices on the accelerator of a fit), and signs of functions are here, too.
-"""
+"""Whitening: orthonormal combinations of functions, by eigenvalues of a Gram matrix above a relative cutoff."""
 
 from __future__ import annotations
 
@@ -23,7 +20,7 @@ Driver = Literal["ev", "evd", "evx", "evr"] | None
 
 
 def symmetric_part(matrix: Any) -> NDArray[Any]:
-    """Return (M + M^H)/2 of a matrix (p, p) that is symmetric, or Hermitian, up to rounding.
+    """Return (M + M^H)/2 of a matrix (p, p) that is Hermitian up to rounding.
 
     Examples
     --------
@@ -36,8 +33,6 @@ def symmetric_part(matrix: Any) -> NDArray[Any]:
 
 def eigh(matrix: Any, driver: Driver = None, device: Device = HOST) -> tuple[Array, Any]:
     """Return all eigenvalues (p,) of a Hermitian matrix (p, p), ascending, with their eigenvectors (p, p).
-
-    Large matrices are solved on an accelerator.
 
     Examples
     --------
@@ -58,7 +53,7 @@ def eigh(matrix: Any, driver: Driver = None, device: Device = HOST) -> tuple[Arr
 def fix_signs(whitened: NDArray[Any], *followers: NDArray[Any]) -> None:
     """Make the coefficient of largest modulus in each column real and positive, in place.
 
-    The `followers` are multiplied by the same phases. Among entries that are equal up to rounding, the first decides.
+    The `followers` are multiplied by the same phases. Of entries that are equal up to rounding, the first decides.
     """
     if not whitened.size:
         return
@@ -76,7 +71,7 @@ def inverse_root(
 ) -> NDArray[Any]:
     """Return the inverse root W (p, r), W^H G W = I, of a Gram matrix.
 
-    Directions are those of eigenvalues above `cut` times the largest, and above `least`, ascending.
+    Of eigenvalues above `cut` times the largest, and above `least`, ascending.
     """
     values, vectors = eigh(gram, driver, device)
     kept = values > max(cut * values.max(initial=0.0), least)
@@ -88,8 +83,7 @@ def unit_root(
 ) -> tuple[Array, Array]:
     """Return the inverse root (p, r) at unit diagonal, and eigenvalues (p,), ascending.
 
-    `blurred` (p,) is the rounding of squared norms, for example of functions whose means were subtracted; directions
-    below it are excluded, too.
+    Directions below `blurred` (p,), the rounding of squared norms, are excluded too.
     """
     correlation, scale = at_unit_diagonal(gram)
     values, vectors = eigh(symmetric_part(correlation), device=device)
@@ -101,20 +95,14 @@ def unit_root(
 
 
 def at_unit_diagonal(gram: Array) -> tuple[Array, Array]:
-    """Return S G S of unit diagonal for a matrix (p, p), and S (p,).
-
-    Both are 0 for functions that vanish.
-    """
+    """Return S G S of unit diagonal for a matrix (p, p), and S (p,), 0 for functions that vanish."""
     diagonal = np.diag(gram)
     scale = np.divide(1, np.sqrt(np.abs(diagonal)), out=np.zeros(len(gram)), where=diagonal > 0)
     return gram * scale[:, None] * scale, scale
 
 
 def orthonormal(span: Array, inner: Array) -> Array:
-    """Orthonormalize functions (p, q) with Gram matrix `inner` (q, q), in the same order.
-
-    The symmetric root changes nearly orthonormal functions least.
-    """
+    """Orthonormalize functions (p, q) with Gram matrix `inner` (q, q) by the symmetric root, in the same order."""
     values, vectors = eigh(symmetric_part(inner))
     kept = values > 1e-8 * values.max(initial=0.0)
     fix_signs(vectors)
@@ -126,8 +114,8 @@ def orthonormal(span: Array, inner: Array) -> Array:
 class Whitening:
     """Whitening matrix W (p, r), or (p,) if diagonal, Wᵀ Φ W = I, and descending eigenvalues.
 
-    `directions` is the number of directions that the data determine, if W contains only the leading ones.
-    `coordinates` (q, r) are its functions in the basis of `whiten`, which fixes signs; None if they are that basis.
+    `directions` is the number that the data determine. `coordinates` (q, r) are its functions in the basis of
+    `whiten`, which fixes signs; None if they are that basis.
     """
 
     matrix: Array
@@ -137,7 +125,6 @@ class Whitening:
 
     @property
     def rank(self) -> int:
-        """Number of directions that the data determine."""
         return int(self.matrix.shape[-1]) if self.directions is None else self.directions
 
     def applied(self, rows: Any) -> Any:
@@ -160,11 +147,10 @@ def whiten(
     blurred: Array | None = None,
     device: Device = HOST,
 ) -> Whitening:
-    """Return the whitening by eigenvalues of a Gram matrix above `cut` times the largest.
+    """Return the whitening by eigenvalues of a Gram matrix above `cut` times the largest, at unit norms.
 
-    Functions are scaled to unit norm first, so that the cutoff does not depend on their norms. Functions marked by
-    `keep` (p,) are always retained: they come first, and the others are whitened orthogonally to them. `blurred` (p,)
-    is the rounding of squared norms (`unit_root`). Raises ValueError if every function vanishes on the data.
+    Functions marked by `keep` (p,) are always retained, first; the others are whitened orthogonally to them. `blurred`
+    (p,) is the rounding of squared norms (`unit_root`). Raises ValueError if every function vanishes on the data.
     """
     seen = np.diag(gram) > 0
     if not seen.any():
@@ -185,10 +171,7 @@ def whiten(
 
 
 def deflated(gram: Array, null: NDArray[np.bool_], cut: float) -> tuple[Array, Array, Array]:
-    """Project functions off the null functions.
-
-    Returns orthonormal null functions (n, n'), components of the others (n', r), and their remaining Gram matrix.
-    """
+    """Return orthonormal null functions (n, n'), components of the others (n', r), and their remaining Gram matrix."""
     rest = ~null
     first = unit_root(gram[np.ix_(null, null)], cut)[0]
     shift = first.T @ gram[np.ix_(null, rest)]
@@ -204,15 +187,12 @@ def with_null(first: Array, across: Array, others: Array, null: NDArray[np.bool_
 
 
 def resolve_cut(rtol: float | None, dtype: str) -> float:
-    """Return the relative cutoff: `rtol`, or 1e-10 in float64, 1e-6 in float32.
-
-    Raises ValueError if out of range.
-    """
+    """Return the relative cutoff: `rtol`, or 1e-10 in float64, 1e-6 in float32; raise ValueError if out of range."""
     if rtol is None:
         return CUTS[dtype]
     if not 0 <= rtol < 1 or rtol < LEAST_CUTS[dtype]:
         raise ValueError(
-            f"rtol must be in [{LEAST_CUTS[dtype]:g}, 1) for dtype {dtype}, got {rtol!r}. Products of float32 features "
-            "have errors of about 1e-7"
+            f"rtol must be in [{LEAST_CUTS[dtype]:g}, 1) for dtype {dtype}, got {rtol!r}. Products of float32 "
+            "features have errors of about 1e-7"
         )
     return float(rtol)
