@@ -1,22 +1,15 @@
-"""Manifolds: normals, tangents, and the eigenspaces of their Laplace-Beltrami operator in closed form.
-
-On a submanifold the gradient of the surrounding space is biased, because basis functions vary across the
-manifold. `Laplacian(manifold)` uses the tangential part only, and its eigenvalues converge to those of the manifold. A
-row farther than 1e-5 from the manifold raises an error. `InvariantRegressor` and `HarmonicBasis` use the eigenspaces,
-which `Implicit` does not have; those of an `Interval` are not the Laplacian's. On the command line, `box` and
-`interval` are for `daskspectral invariant`.
+"""Manifolds: normals, tangents, and eigenspaces of the Laplace-Beltrami operator in closed form.
 
     manifold                     points                                                       name
     Sphere(d)                    the unit sphere Sᵈ⁻¹, in d columns                           sphere
     Circle()                     the unit circle, in 2 columns                                circle
     FlatTorus(m)                 (cos t1, sin t1, ..., cos tm, sin tm)                        torus
-    PeriodicBox(lower, upper)    a box with periodic sides; m angles                          box:LOWER:UPPER
-                                 are PeriodicBox([0] * m, [2 * pi] * m)
-    Interval(lower, upper)       lower ≤ x ≤ upper, in one column or in m: radii, times       interval:LOWER:UPPER
-    Product(a, b)                a point of each, concatenated; equal factors may be exchanged
-    Implicit(normals, ambient)   user-defined: normals(x (c, d)) -> (c, d), or (m, c, d) for m orthonormal normals
+    PeriodicBox(lower, upper)    a box with periodic sides, such as m angles                  box:LOWER:UPPER
+    Interval(lower, upper)       lower ≤ x ≤ upper, in one column or in m                     interval:LOWER:UPPER
+    Product(a, b)                a point of each, concatenated
+    Implicit(normals, ambient)   user-defined by normals; without eigenspaces
 
-For example, the sphere has the eigenvalues l (l + 1), each 2 l + 1 times:
+Rows farther than 1e-5 from the manifold raise an error.
 
     >>> import numpy as np
     >>> from daskspectral.manifolds import Implicit, Sphere

@@ -35,15 +35,13 @@ class ElementBlock:
 @final
 @dataclass(frozen=True)
 class PermutationAverage:
-    """Mean over the permutations within blocks of all d ≥ 3 coordinates.
+    """Mean over the permutations within blocks of all d ≥ 3 coordinates; `even` if x -> -x is in the group.
 
     Zbar(v, w) = mean of Z_l(v . g w) is the reproducing kernel of the invariant functions of degree l on the unit
-    sphere, for the uniform probability; its trace, the mean of Zbar(x, x), is their number.
-
-    E (v . g w)^l = sum over partitions lambda of l with at most n parts of M_lambda(v) M_lambda(w), M_lambda^2 = l! /
-    (prod lambda_i!) m_lambda^2 / (the number of monomials in m_lambda), m_lambda the monomial symmetric functions.
-    Several blocks have a partition each, and changes of sign keep even parts. `even` is True if the group also contains
-    x -> -x.
+    sphere, for the uniform probability; its trace is their number. E (v . g w)^l = sum over partitions lambda of l
+    with at most n parts of M_lambda(v) M_lambda(w), M_lambda^2 = l! / (prod lambda_i!) m_lambda^2 / (the number of
+    monomials in m_lambda), m_lambda the monomial symmetric functions. Several blocks have a partition each; changes of
+    sign keep even parts.
     """
 
     blocks: tuple[ElementBlock, ...]
@@ -51,7 +49,6 @@ class PermutationAverage:
 
     @property
     def ambient(self) -> int:
-        """Number of coordinates d."""
         return sum(len(block.coordinates) for block in self.blocks)
 
     def dimension(self, degree: int) -> int:
@@ -78,15 +75,12 @@ class PermutationAverage:
         return terms <= _MOST_TERMS and float(np.finfo(float).eps * np.sqrt(leading)) <= _LOST
 
     def terms(self, degree: int) -> int:
-        """Return the number of zonal functions of the degree that cost about as much per row as the invariant ones."""
+        """Return the number of zonal functions of the degree at about the cost per row of the invariant ones."""
         smaller = sum(self.invariant_polynomials(k) for k in range(degree + 1))
         return 1 + 4 * smaller * self.ambient // max(1, degree)
 
     def functions(self, degree: int, points: Iterator[NDArray[np.float64]] | None = None) -> SymmetricHarmonics:
-        """Return an orthonormal basis of the invariant harmonics of a degree.
-
-        It is the same for the same `points`.
-        """
+        """Return an orthonormal basis of the invariant harmonics of a degree, the same for the same `points`."""
         rows = _symmetric_harmonics(self, degree) if points is None else next(points)
         return SymmetricHarmonics(self, degree, rows)
 
@@ -94,11 +88,11 @@ class PermutationAverage:
 @final
 @dataclass(frozen=True, eq=False)
 class SymmetricHarmonics(Functions):
-    """Harmonics of one degree that are symmetric in each block of coordinates.
+    """Harmonics Q (r, q) times the M_lambda of one degree, symmetric in each block of coordinates.
 
-    They are Q (r, q) times the M_lambda. The rows of Q are an orthonormal basis of the null space of the Laplace
-    operator in the M_lambda of the degree, which are orthonormal in the inner product whose reproducing kernel is sum
-    of M_lambda(v) M_lambda(w); for harmonics it is that of L2 of the sphere, up to sqrt(c_l).
+    The rows of Q are an orthonormal basis of the null space of the Laplace operator in the M_lambda, orthonormal in
+    the inner product with the reproducing kernel sum of M_lambda(v) M_lambda(w); for harmonics it is that of L2 of the
+    sphere, up to sqrt(c_l).
     """
 
     average: PermutationAverage
@@ -148,8 +142,7 @@ def _symmetric_harmonics(average: PermutationAverage, degree: int) -> NDArray[np
 class _Table:
     """Values M_lambda of degree l, products over the blocks, computed from those of lower degrees.
 
-    Coordinates x are added one by one: m_lambda becomes m_lambda + sum over the parts a of lambda of x^a m_(lambda
-    without a), which needs sums of products alone.
+    With each coordinate x, m_lambda becomes m_lambda + sum over the parts a of lambda of x^a m_(lambda without a).
     """
 
     blocks: tuple[ElementBlock, ...]
@@ -162,7 +155,6 @@ class _Table:
     """Ratios M_lambda / m_lambda."""
 
     def features(self, x: Array) -> Array:
-        """Return M_lambda at points (c, d), (q, c)."""
         found = np.zeros((self.count, len(x)), dtype=x.dtype)
         found[0] = 1
         for block, growth in zip(self.blocks, self.growth, strict=True):
@@ -197,8 +189,8 @@ def _table(blocks: tuple[ElementBlock, ...], degree: int) -> _Table:
 def _laplacian(blocks: tuple[ElementBlock, ...], degree: int) -> Array:
     """Return the Laplace operator from the M_lambda of a degree to those of two degrees less.
 
-    The coefficient of x^mu in that of m_lambda is (b + 2) (b + 1) for each exponent b of mu that, raised by 2, turns mu
-    into lambda.
+    The coefficient of x^mu in that of m_lambda is (b + 2) (b + 1) for each exponent b of mu that, raised by 2, turns
+    mu into lambda.
     """
     above, below = _table(blocks, degree), _table(blocks, degree - 2) if degree > 1 else None
     if below is None:
@@ -231,7 +223,6 @@ def _partitions(block: ElementBlock, most: int) -> list[Partition]:
 
 
 def _weight(blocks: tuple[ElementBlock, ...], partitions: tuple[Partition, ...]) -> float:
-    """Return k! / prod lambda_i! over the number of monomials, as a product over the blocks."""
     ways = factorial(sum(map(sum, partitions)))
     monomials = 1
     for block, partition in zip(blocks, partitions, strict=True):
@@ -243,7 +234,6 @@ def _weight(blocks: tuple[ElementBlock, ...], partitions: tuple[Partition, ...])
 
 
 def _powers(value: Array, growth: Growth) -> Array:
-    """Return value^0, value^1, ... up to the largest required power, (k, c)."""
     most = growth[-1][0] if growth else 0
     return np.concatenate([np.ones((1, len(value))), np.cumprod(np.broadcast_to(value, (most, len(value))), axis=0)])
 

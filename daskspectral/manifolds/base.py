@@ -21,11 +21,10 @@ MOST_FUNCTIONS = 10**6  # eigenfunctions whose levels `levels_within` counts
 
 
 class Manifold(Registered, ABC):
-    """Compact submanifold of Rᵈ, immutable.
+    """Compact submanifold of Rᵈ, immutable, without boundary except for `Interval` and products with it.
 
-    It has no boundary, except for `Interval` and products with it. Points are rows x (c, d); their floating type is
-    kept. Eigenfunctions are of the Laplace-Beltrami operator, on an `Interval` of another operator that isometries
-    commute with. Quantities without a closed form raise ValueError.
+    Eigenfunctions are of the Laplace-Beltrami operator, on an `Interval` of another operator that isometries commute
+    with. Quantities without a closed form raise ValueError.
 
     See Also
     --------
@@ -74,11 +73,10 @@ class Manifold(Registered, ABC):
         raise self._unknown("eigenvalues of")
 
     def _sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Return uniform points (n, d)."""
         raise self._unknown("uniform samples of")
 
     def _eigenspace(self, level: int, points: Iterator[NDArray[np.float64]] | None) -> Eigenspace:
-        """Return the functions of a level >= 0; leading saved `Eigenspace.points` are used if passed."""
+        """Return the functions of a level >= 0, at the leading saved `Eigenspace.points` if passed."""
         raise self._unknown("eigenfunctions of")
 
     def _fault(self, g: Isometry) -> str | None:
@@ -113,7 +111,6 @@ class Manifold(Registered, ABC):
 
     @final
     def __sklearn_clone__(self) -> Self:
-        """Return itself: an immutable object needs no copy."""
         return self
 
     @final
@@ -123,10 +120,7 @@ class Manifold(Registered, ABC):
 
     @final
     def tangents(self, x: ArrayLike) -> Array | None:
-        """Return orthonormal tangents (dimension, c, d) at x (c, d), or None.
-
-        None if there is no cheap closed form.
-        """
+        """Return orthonormal tangents (dimension, c, d) at x (c, d), or None without a cheap closed form."""
         return self._tangents(self._points(x))
 
     @final
@@ -147,7 +141,7 @@ class Manifold(Registered, ABC):
         """Raise PointError unless the rows of x (c, d) are on the manifold to within ``tolerance``.
 
         The tolerance is a distance, beyond the ends of an interval a share of its width. The error names the farthest
-        row (or one that is not finite). If `distance` is unknown, only the shape is checked.
+        or non-finite row. If `distance` is unknown, only the shape is checked.
         """
         points = self._points(x)
         departure = self._departure(points)
@@ -190,8 +184,8 @@ class Manifold(Registered, ABC):
     def eigenfunctions(self, level: int, points: Iterable[NDArray[np.float64]] | None = None) -> Eigenspace:
         """Return the eigenspace at a level: functions orthonormal for the uniform probability.
 
-        The basis of an eigenspace depends on fundamental points, chosen once per process. With ``points``, the arrays
-        returned by `Eigenspace.points()` elsewhere, the functions are the same on any machine.
+        Its basis depends on points chosen once per process; with ``points``, those of `Eigenspace.points()` elsewhere,
+        the functions are the same on any machine.
         """
         return self._eigenspace(check_integer("level", level, 0), None if points is None else iter(points))
 
@@ -211,8 +205,7 @@ class Manifold(Registered, ABC):
     def check_isometry(self, g: Isometry) -> None:
         """Raise ValueError unless a map of the coordinates is an isometry of the manifold.
 
-        The matrix must be orthogonal to 1e-11, and on an embedded manifold keep points of the manifold on it (32 are
-        tried).
+        The matrix must be orthogonal to 1e-11, and keep points of an embedded manifold on it (32 are tried).
         """
         self.check_size(g.size, "group")
         fault = orthogonal_fault(g) or self._fault(g)
@@ -223,8 +216,8 @@ class Manifold(Registered, ABC):
     def check_killing(self, field: KillingField) -> None:
         """Raise ValueError unless the flow of a field consists of isometries, closed at s = 2π.
 
-        The matrix X must be antisymmetric to 1e-11 with eigenvalues i times integers, and 2π b whole `periods`, both to
-        1e-6. On an embedded manifold the field must be tangential.
+        The matrix X must be antisymmetric to 1e-11 with eigenvalues i times integers, and 2π b whole `periods`, both
+        to 1e-6; on an embedded manifold the field must be tangential.
         """
         self.check_size(field.size, "field")
         fault = field.fault
@@ -250,8 +243,8 @@ class Manifold(Registered, ABC):
         if np.abs(turns - np.rint(turns)).max() <= 1e-6:
             return None
         return (
-            f"2 pi b must be whole periods, so that translations close; it is {turns.round(9) + 0.0} of them; pass "
-            "a vector between two copies of one point"
+            f"2 pi b must be whole periods, so that translations close, got {turns.round(9) + 0.0} of them; "
+            "pass a vector between two copies of one point"
         )
 
     @final
@@ -293,7 +286,6 @@ class Flat(Manifold):
     @final
     @property
     def widths(self) -> NDArray[np.float64]:
-        """Widths (m,), upper - lower."""
         return np.asarray(np.array(self.upper) - np.array(self.lower))
 
     def _sample(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -313,10 +305,7 @@ class Flat(Manifold):
 
 
 def bounds_of(lower: ArrayLike, upper: ArrayLike, *, scalar: bool = False) -> tuple[Array, Array]:
-    """Return the bounds of m coordinates, (m,) each.
-
-    Raises ValueError if they are not finite and ascending.
-    """
+    """Return the bounds of m coordinates, (m,) each; raise ValueError if they are not finite and ascending."""
     a, b = (np.array(bound, dtype=np.float64, ndmin=int(scalar)) for bound in (lower, upper))
     if a.ndim != 1 or a.shape != b.shape or not a.size:
         raise ValueError(f"expected as many lower as upper bounds, received shapes {a.shape} and {b.shape}")

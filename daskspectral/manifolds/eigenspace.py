@@ -1,4 +1,4 @@
-"""Interface of eigenspaces of the Laplace-Beltrami operator, and levels of eigenvalues as tuples of indices."""
+"""Interface of eigenspaces of the Laplace-Beltrami operator, and levels of eigenvalues by tuples of indices."""
 
 from __future__ import annotations
 
@@ -28,8 +28,7 @@ _GROWTH = 1.5  # excess of the bound for enumeration
 class IndexLevels:
     """Levels of a function of tuples of indices: ascending values with their tuples.
 
-    ``within(bound)`` returns the tuples (r, m) of values up to a bound and a little above, and these values (r,). The
-    bound increases as levels are requested; results are cached.
+    ``within(bound)`` returns the tuples (r, m) of values up to a bound and a little above, and these values (r,).
     """
 
     def __init__(self, within: Callable[[float], tuple[Integers, Floats]], bound: float):
@@ -52,7 +51,6 @@ class IndexLevels:
 
 
 def _gathered(indices: Integers, values: Floats) -> tuple[Integers, Integers, Floats]:
-    """Return the tuples level by level, where each begins and the last ends, and the values."""
     order = np.argsort(values, kind="stable")
     indices, values = indices[order], values[order]
     fresh = np.diff(values, prepend=-1.0) > TOGETHER * values
@@ -62,10 +60,7 @@ def _gathered(indices: Integers, values: Floats) -> tuple[Integers, Integers, Fl
 
 
 def sums_within(tables: Sequence[Floats], bound: float) -> tuple[Integers, Floats]:
-    """Return the tuples l (r, m) with Σ_i tables_i[l_i] ≤ bound, and the sums (r,).
-
-    The tables ascend from 0.
-    """
+    """Return the tuples l (r, m) with Σ_i tables_i[l_i] ≤ bound, and the sums (r,), for tables ascending from 0."""
     indices, sums = np.zeros((1, 0), dtype=np.int64), np.zeros(1)
     for table in tables:
         counts = np.searchsorted(table, bound * (1 + TOGETHER) - sums, side="right")
@@ -100,9 +95,9 @@ def dense(matrix: Matrix) -> Array:
 
 
 def along(polynomials: Callable[[Array], Array], x: Array, direction: Array) -> Array:
-    """Return derivatives of polynomials at x along directions, exact to rounding.
+    """Return Im f(x + i h v) / h, derivatives of polynomials along directions, exact to rounding.
 
-    Im f(x + i h v) / h for a tiny h. Squire and Trapp 1998.
+    Squire and Trapp 1998.
     """
     return np.asarray(polynomials(x + 1j * _STEP * direction).imag / _STEP)
 
@@ -110,19 +105,17 @@ def along(polynomials: Callable[[Array], Array], x: Array, direction: Array) -> 
 class Functions(ABC):
     """Functions of one eigenvalue of -Laplace-Beltrami, orthonormal for the uniform probability.
 
-    The m functions are linear combinations φ = T r of raw functions r (zonal functions, waves) that are cheap to
-    evaluate, so that combinations Uᵀ φ cost one product, (Uᵀ T) r.
+    The m functions are combinations φ = T r of raw functions r (zonal functions, waves), so that combinations Uᵀ φ
+    cost one product, (Uᵀ T) r.
     """
 
     @property
     @abstractmethod
-    def ambient(self) -> int:
-        """Number of coordinates d of a point."""
+    def ambient(self) -> int: ...
 
     @property
     @abstractmethod
-    def size(self) -> int:
-        """Number of functions m."""
+    def size(self) -> int: ...
 
     @property
     def transform(self) -> Matrix | None:
@@ -143,18 +136,12 @@ class Functions(ABC):
 
     @final
     def values(self, x: ArrayLike) -> Array:
-        """Return φ_i(x_k), (c, m), at points x (c, d).
-
-        They are computed at once: split large arrays into blocks.
-        """
+        """Return φ_i(x_k), (c, m), at points x (c, d), all at once."""
         return self._transformed(self.raw(self._checked(x)))
 
     @final
     def derivatives(self, x: ArrayLike, direction: ArrayLike) -> Array:
-        """Return direction(x_k) . grad phi_i(x_k), (c, m), for directions (c, d).
-
-        Derivatives along tangent directions are intrinsic.
-        """
+        """Return direction(x_k) . grad phi_i(x_k), (c, m), for directions (c, d); intrinsic along tangents."""
         return self._transformed(self.raw_along(self._checked(x), self._checked(direction)))
 
     @final
@@ -187,7 +174,6 @@ class Combination(Functions):
 
     @cached_property
     def transform(self) -> Matrix:
-        """Matrix Uᵀ T, in C order."""
         u, inner = self.vectors, self.space.transform
         if inner is not None:
             return np.ascontiguousarray(u.T @ inner)
@@ -206,9 +192,8 @@ class Combination(Functions):
 class Eigenspace(Functions, ABC):
     """Eigenspace of -Laplace-Beltrami: m functions φ, orthonormal for the uniform probability.
 
-    An isometry g acts by an orthogonal matrix D(g): φ(g x) = D(g) φ(x) and D(g h) = D(g) D(h). A function aᵀ φ is
-    invariant under g iff D(g) a = a. A Killing field X acts by an antisymmetric matrix, the derivative dD(X) of D(exp(s
-    X)) at s = 0: aᵀ φ is invariant under its flow iff dD(X) a = 0.
+    An isometry g acts by an orthogonal matrix, φ(g x) = D(g) φ(x); a function aᵀ φ is invariant iff D(g) a = a. A
+    Killing field X acts by the antisymmetric derivative dD(X) of D(exp(s X)) at s = 0: invariance iff dD(X) a = 0.
 
     See Also
     --------
@@ -234,8 +219,5 @@ class Eigenspace(Functions, ABC):
         """Return the antisymmetric matrix dD(X), (m, m), of a Killing field of the manifold."""
 
     def closed_form(self, isometries: Sequence[Isometry], algebra: Sequence[KillingField]) -> Matrix | None:
-        """Return an orthonormal basis (m, r) of invariant coefficients, or None.
-
-        A closed form (orbits of frequencies on a torus) is used if it is cheaper than solving the equations.
-        """
+        """Return an orthonormal basis (m, r) of invariant coefficients if a closed form is cheaper, or None."""
         return None

@@ -61,9 +61,8 @@ class Torus(Manifold):
 class FlatTorus(Torus):
     """Product of m ≥ 1 unit circles, (cos t_1, sin t_1, ..., cos t_m, sin t_m) in R^(2m).
 
-    -Laplace-Beltrami has the eigenvalues k.k over k in Z^m, with eigenfunctions exp(i k.t): the levels are the sums n
-    of m squares, with multiplicity r_m(n), the number of such k. Isometries are orthogonal matrices (2m, 2m) that map
-    circles to circles.
+    The eigenvalues are k.k over k in Z^m, with eigenfunctions exp(i k.t). Isometries are orthogonal matrices (2m, 2m)
+    that map circles to circles.
 
     Parameters
     ----------
@@ -154,13 +153,11 @@ class FlatTorus(Torus):
 @final
 @dataclass(frozen=True)
 class PeriodicBox(Torus, Flat):
-    """Box prod_i [lower_i, upper_i) with periodic sides, in coordinates x (c, m).
+    """Box prod_i [lower_i, upper_i) with periodic sides, in coordinates x (c, m); x_i + L_i is the same as x_i.
 
-    m angles are points of PeriodicBox([0] * m, [2 * numpy.pi] * m). Any finite coordinates are a point, x_i + L_i the
-    same as x_i, for the sides L_i = upper_i - lower_i. The metric is the Euclidean one of the coordinates:
-    -Laplace-Beltrami has the eigenvalues Σ_i (2π k_i / L_i)² over k in Z^m, with eigenfunctions exp(2π i Σ_i k_i x_i /
-    L_i); values that agree to a relative 1e-9 are one level. Isometries are x -> A x + b with a signed permutation A
-    that maps each side to a side of the same length.
+    With the Euclidean metric and sides L_i, the eigenvalues are Σ_i (2π k_i / L_i)² over k in Z^m, with eigenfunctions
+    exp(2π i Σ_i k_i x_i / L_i); values that agree to a relative 1e-9 are one level. Isometries are x -> A x + b with a
+    signed permutation A that maps each side to a side of the same length.
 
     Parameters
     ----------
@@ -216,10 +213,10 @@ class PeriodicBox(Torus, Flat):
 @final
 @dataclass(frozen=True, eq=False)
 class WaveSpace(Eigenspace):
-    """Waves √2 cos(k.t), then √2 sin(k.t), with one frequency of each pair k, -k.
+    """Waves √2 cos(k.t), then √2 sin(k.t), with one frequency of each pair k, -k; 1 for k = 0.
 
-    For k = 0, the function 1. With t -> A t + b, exp(i k.t) becomes exp(i k.b) exp(i (Aᵀ k).t): D(g) is sparse, and
-    invariant functions follow from the orbits of frequencies. Along t' = w, exp(i k.t) is multiplied by i k.w.
+    With t -> A t + b, exp(i k.t) becomes exp(i k.b) exp(i (Aᵀ k).t): D(g) is sparse. Along t' = w, exp(i k.t) is
+    multiplied by i k.w.
     """
 
     torus: Torus
@@ -236,7 +233,6 @@ class WaveSpace(Eigenspace):
 
     @property
     def constant(self) -> bool:
-        """True if its frequency is 0."""
         return not self.frequencies.any()
 
     def raw(self, x: Array) -> Array:
@@ -277,9 +273,9 @@ class WaveSpace(Eigenspace):
     def closed_form(self, isometries: Sequence[Isometry], algebra: Sequence[KillingField]) -> csr_array:
         """Return a sparse basis with one function for each closed orbit of frequencies.
 
-        For flows, only frequencies with k.w = 0 are included. c_(Aᵀ k) = c_k exp(i k.b) is constant along the orbit. If
-        c_(-k) is made the conjugate of c_k, the sum of the c_k e_k is real if the orbit contains -k with k; of two
-        orbits k and -k one has the real part, the other the imaginary part.
+        For flows, only frequencies with k.w = 0. c_(Aᵀ k) = c_k exp(i k.b) is constant along the orbit; with c_(-k)
+        the conjugate of c_k, the sum of the c_k e_k is real if the orbit contains -k with k; of two orbits k and -k
+        one has the real part, the other the imaginary part.
         """
         if self.constant:
             return csr_array(np.ones((1, 1)))

@@ -19,17 +19,16 @@ from daskspectral.validation import check_integer
 @final
 @dataclass(frozen=True, init=False, repr=False)
 class Implicit(Manifold):
-    """Manifold defined by its normals.
+    """Manifold defined by its normals, without distances, samples and eigenvalues.
 
-    The shape, finiteness and orthonormality of the normals (to 1e-6, or 64 eps of the type) are checked in each call,
-    never corrected. Distances, samples and eigenvalues are unknown, and `check` tests the shape only. Two such
-    manifolds are equal if the function is the same object and the dimensions agree.
+    Shape, finiteness and orthonormality of the normals (to 1e-6, or 64 eps of the type) are checked in each call.
+    `check` tests the shape only.
 
     Parameters
     ----------
     normals : callable
-        ``normals(x)`` returns unit normals (c, d) at points x (c, d) for codimension 1, or orthonormal normals
-        (codimension, c, d): for a level set f = 0, ∇f divided by its norm.
+        ``normals(x)`` returns unit normals (c, d) at points x (c, d), or orthonormal normals (codimension, c, d): for
+        a level set f = 0, ∇f divided by its norm.
     ambient : int
         Number of coordinates d.
     codimension : int, default=1
@@ -93,7 +92,7 @@ class Implicit(Manifold):
                 f"expected orthonormal normals of {self!r}, received normals {a} and {b} with inner product "
                 f"{products[row, a, b]:.6g} in",
                 row,
-                "; divide each normal by its norm, or orthonormalize them at each point (numpy.linalg.qr)",
+                "; orthonormalize them at each point (numpy.linalg.qr)",
             )
         return normals
 

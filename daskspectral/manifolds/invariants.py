@@ -1,7 +1,4 @@
-"""Invariant and equivariant functions of one eigenspace, from the generators of a group and its Lie algebra.
-
-If isometries permute the functions, up to phases, invariant functions follow from the orbits.
-"""
+"""Invariant and equivariant functions of one eigenspace, from the generators of a group and its Lie algebra."""
 
 from __future__ import annotations
 
@@ -69,10 +66,9 @@ def invariant_coefficients(
 ) -> Matrix:
     """Return an orthonormal basis U (m, r) of the coefficients invariant under a group.
 
-    These are {a : D(g) a = a for every generator g, dD(X) a = 0 for every X of the algebra}; Uᵀ φ are invariant
-    functions. On tori U is computed from the orbits of frequencies, and is sparse. Otherwise it spans the null space of
-    B, the stacked matrices D(g) - I and dD(X). The projection of a onto the invariant coefficients, a - B^+ B a
-    (Proposition 6, Soleymani et al. 2025), is U Uᵀ a.
+    {a : D(g) a = a for every generator g, dD(X) a = 0 for every X of the algebra}; Uᵀ φ are invariant functions. On
+    tori U follows from the orbits of frequencies, and is sparse. Otherwise it spans the null space of B, the stacked
+    matrices D(g) - I and dD(X); the projection a - B^+ B a (Proposition 6, Soleymani et al. 2025) is U Uᵀ a.
 
     Parameters
     ----------
@@ -126,13 +122,12 @@ def check_dense(size: int) -> None:
 
 
 def null_space(actions: Sequence[Array], derived: Sequence[Array] = ()) -> Array:
-    """Return an orthonormal basis (m, r) of vectors fixed by D and annihilated by dD.
+    """Return an orthonormal basis (m, r) of vectors fixed by D and annihilated by dD, (m, m).
 
-    The matrices are (m, m). The first dD has eigenvalues i times integers: the eigenvalues of dDᵀ dD are 0, 1, 4, ...,
-    and its null space, of those below 1/4, is exact to rounding. Within it the others are solved by the singular values
-    of B = [D_1 - I; D_2 - I; ...; dD_2; ...], computed from its triangular factor, because Bᵀ B would square small
-    ones. The cut is at the widest gap below 1e-6. Raises ValueError for a gap of less than a factor of 100: the
-    matrices D are then not orthogonal, or almost the identity.
+    The null space of the first dD, with eigenvalues i times integers, is exact to rounding: eigenvalues of dDᵀ dD
+    below 1/4. Within it the others are solved by the singular values of B = [D_1 - I; D_2 - I; ...; dD_2; ...], from
+    its triangular factor, because Bᵀ B would square small ones. The cut is at the widest gap below 1e-6; raises
+    ValueError for a gap of less than a factor of 100: the D are not orthogonal, or almost the identity.
     """
     within = _skew_null_space(derived[0]) if derived else None
     if within is not None and (not within.shape[1] or len(actions) + len(derived) == 1):
@@ -154,8 +149,8 @@ def null_space(actions: Sequence[Array], derived: Sequence[Array] = ()) -> Array
     if ratios[rank - 1] < _GAP or values[rank - 1] > _ROUNDING * m:
         raise ValueError(
             "expected singular values of D(g) - I with a gap that separates zeros, received "
-            f"{values[rank - 1]:.3g} and then {values[min(rank, m - 1)]:.3g}; the generators are not orthogonal to "
-            "rounding, or are so near the identity that invariance under them cannot be determined"
+            f"{values[rank - 1]:.3g} and then {values[min(rank, m - 1)]:.3g}; the generators are not "
+            "orthogonal, or too near the identity"
         )
     null = np.ascontiguousarray(rows[::-1][:rank].T)
     return null if within is None else np.asarray(within @ null)
@@ -166,8 +161,8 @@ def _skew_null_space(derived: Array) -> Array:
     values, vectors = scipy.linalg.eigh(derived.T @ derived, subset_by_value=(-np.inf, 0.25))
     if values.max(initial=0) > _ZERO:
         raise ValueError(
-            f"expected a Killing field whose flow closes at 2 pi, with eigenvalues i times integers; received i times "
-            f"{np.sqrt(values.max()):.3g}; use `Manifold.check_killing`"
+            "expected a Killing field whose flow closes at 2 pi, with eigenvalues i times integers; received i "
+            f"times {np.sqrt(values.max()):.3g}"
         )
     return np.ascontiguousarray(vectors)
 
@@ -192,14 +187,11 @@ def equivariant_coefficients(
 ) -> Matrix:
     """Return an orthonormal basis U (m k, r) of the coefficients of equivariant functions.
 
-    The columns are matrices A (m, k), row by row, of functions f = Aᵀ φ. f(g x) = ρ(g) f(x) holds if and only if D(g) A
-    ρ(g)ᵀ = A for every generator g, and dD(X) A + A drho(X)ᵀ = 0 for every X of the algebra: coefficients are the
-    vectors fixed by the tensor products of D(g) and ρ(g). On tori, whose D(g) are sparse, they are computed by orbits
-    of frequencies, and U is sparse. `components` is k; `pairs` are generators with their orthogonal matrices ρ(g), and
-    elements of the algebra with theirs, drho(X), each as one isometry, or one field, of the d coordinates of a point
-    and k more.
-
-    Raises ValueError for m k above 5000, and if no gap separates zero singular values from the others.
+    Columns are matrices A (m, k), row by row, of functions f = Aᵀ φ with D(g) A ρ(g)ᵀ = A for every generator g, and
+    dD(X) A + A drho(X)ᵀ = 0 for every X of the algebra. On tori they are computed by orbits of frequencies, and U is
+    sparse. `components` is k; `pairs` are generators with their orthogonal matrices ρ(g), and elements of the algebra
+    with drho(X), each as one isometry, or one field, of the d coordinates of a point and k more. Raises ValueError for
+    m k above 5000, and if no gap separates zero singular values from the others.
 
     Examples
     --------

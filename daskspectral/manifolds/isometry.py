@@ -36,7 +36,6 @@ class _Affine(Registered):
     @final
     @property
     def size(self) -> int:
-        """Number of coordinates d."""
         return len(self.matrix)
 
     dimension = size
@@ -103,7 +102,6 @@ class Isometry(_Affine):
         return np.asarray(points @ self.matrix.T + self.shift)
 
     def __matmul__(self, other: Isometry) -> Isometry:
-        """Return the composition x -> self(other(x))."""
         if not isinstance(other, Isometry):
             return NotImplemented
         if other.size != self.size:
@@ -119,9 +117,7 @@ class Isometry(_Affine):
 @final
 @dataclass(frozen=True, eq=False, init=False)
 class KillingField(_Affine):
-    """Velocity field X x + b of isometries: an element of the Lie algebra of a group.
-
-    Its flow is the one-parameter group exp(s X), with b also translations.
+    """Velocity field X x + b of isometries, an element of the Lie algebra of a group, with the flow exp(s X).
 
     Parameters
     ----------
@@ -178,16 +174,16 @@ class KillingField(_Affine):
         off = float(np.abs(x + x.T).max())
         if not off <= _SAME:
             return (
-                f"its matrix X is not antisymmetric: X + X^T has an entry {off:.3g}, and exp(s X) are no rotations; "
-                "the antisymmetric part is (X - X.T) / 2"
+                f"its matrix X is not antisymmetric: X + X^T has an entry {off:.3g}; the antisymmetric part is "
+                "(X - X.T) / 2"
             )
         turns = np.linalg.eigvalsh(1j * x)
         if np.abs(turns - np.rint(turns)).max() <= _WHOLE:
             return None
         turns = turns[turns > _WHOLE]
         return (
-            "its matrix X must have i times integers as eigenvalues, so that exp(2 pi X) is the identity; it has i "
-            f"times {np.array2string(turns, precision=6, separator=', ', threshold=8)} and their negatives; scale X, "
+            "its matrix X must have i times integers as eigenvalues, got i times "
+            f"{np.array2string(turns, precision=6, separator=', ', threshold=8)} and their negatives; scale X, "
             "or pass the rotations of each plane as separate elements"
         )
 

@@ -10,8 +10,8 @@ MANIFOLDS = "sphere, circle, torus, box:LOWER:UPPER, interval:LOWER:UPPER"
 def parse_manifold(text: str, dimension: int) -> Manifold:
     """Return the manifold of this name in the given number of columns.
 
-    Names are `sphere`, `circle`, `torus`, `box:LOWER:UPPER` and `interval:LOWER:UPPER`. All sides of a (periodic) box
-    or an interval are equal. Raises ValueError, which lists the valid names, for any other name.
+    `sphere`, `circle`, `torus`, `box:LOWER:UPPER` or `interval:LOWER:UPPER`, with equal sides. Raises ValueError for
+    others.
     """
     name, *numbers = text.split(":")
     bounded = name in ("box", "interval")

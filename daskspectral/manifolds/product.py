@@ -1,4 +1,4 @@
-"""Products of manifolds: sums of eigenvalues and products of eigenfunctions; equal factors may be exchanged."""
+"""Products of manifolds: sums of eigenvalues and products of eigenfunctions."""
 
 from __future__ import annotations
 
@@ -39,12 +39,11 @@ _ZERO = 1e-11  # an entry between two factors up to this does not mix them
 @final
 @dataclass(frozen=True)
 class Product(Manifold):
-    """Product of two manifolds.
+    """Product of two manifolds; rows hold the coordinates of a point of `first`, then of one of `second`.
 
-    Rows hold the coordinates of a point of `first`, then of one of `second`. The eigenvalues are the sums l + m of an
-    eigenvalue of each factor (sums that agree to a relative 1e-9 are one level), with eigenfunctions φ_i(x) ψ_j(y).
-    Three factors are Product(Product(a, b), c). Isometries are those of the factors, as block diagonal matrices, and
-    exchanges of equal factors (`groups.Exchange`).
+    The eigenvalues are the sums of an eigenvalue of each factor (those that agree to a relative 1e-9 are one level),
+    with eigenfunctions φ_i(x) ψ_j(y). Three factors are Product(Product(a, b), c). Isometries are those of the
+    factors, as block diagonal matrices, and exchanges of equal factors (`groups.Exchange`).
 
     Parameters
     ----------
@@ -137,7 +136,6 @@ class Product(Manifold):
         return ProductSpace(tuple(spaces), terms, value)
 
     def _sums(self, level: int) -> tuple[float, tuple[Levels, ...]]:
-        """Return the eigenvalue of a level, and the tuples of levels of the factors with this sum."""
         tuples, value = _spectrum(self).level(level)
         return value, tuple(map(tuple, tuples.tolist()))
 
@@ -155,7 +153,6 @@ class Product(Manifold):
 
 
 def _both(first: Array | None, second: Array | None) -> Array | None:
-    """Return the distance in a product from the distances in its factors."""
     return None if first is None or second is None else np.hypot(first, second)
 
 
@@ -187,21 +184,16 @@ def _up_to(manifold: Manifold, bound: float) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class TensorFunctions(Functions):
-    """Products u_i(x_1) v_j(x_2) ... of functions of the factors, by tuples of these.
-
-    The last index is fastest. Functions of a factor in several tuples are evaluated once.
-    """
+    """Products u_i(x_1) v_j(x_2) ... of functions of the factors, by tuples of these, last index fastest."""
 
     terms: tuple[tuple[Functions, ...], ...]
 
     @cached_property
     def widths(self) -> tuple[int, ...]:
-        """Number of coordinates of each factor."""
         return tuple(f.ambient for f in self.terms[0])
 
     @cached_property
     def rows(self) -> list[slice]:
-        """Rows of the products of each tuple."""
         return slices_of(prod(f.size for f in term) for term in self.terms)
 
     @property
@@ -228,7 +220,6 @@ class TensorFunctions(Functions):
         return tuple(array for term in self.terms for f in term for array in f.points())
 
     def _tensors(self, count: int, evaluate: Callable[[Functions, slice], Array]) -> Array:
-        """Return the products of evaluated functions of the factors, at `count` points."""
         cuts = slices_of(self.widths)
         filled = [term for rows, term in zip(self.rows, self.terms, strict=True) if rows.start < rows.stop]
         needed = {(i, id(f)): f for term in filled for i, f in enumerate(term)}
@@ -263,8 +254,8 @@ class _FactorMove:
         order = tuple(row[0] for row in filled if len(row) == 1)
         if sorted(order) != [*range(len(cuts))] or any(widths[i] != widths[j] for i, j in enumerate(order)):
             raise ValueError(
-                f"it mixes coordinates of factors, {', '.join(map(str, widths))} coordinates wide; isometries of a "
-                "product are isometries of its factors and exchanges of equal factors"
+                f"it mixes coordinates of factors, {', '.join(map(str, widths))} coordinates wide; isometries "
+                "of a product are those of its factors and exchanges of equal factors"
             )
         return cls(order, tuple(Isometry(g.matrix[i, cuts[j]], g.shift[i]) for i, j in zip(cuts, order, strict=True)))
 
@@ -281,10 +272,9 @@ class _FactorMove:
 @final
 @dataclass(frozen=True, eq=False)
 class ProductSpace(TensorFunctions, Eigenspace):
-    """Products φ_i(x_1) ψ_j(x_2) ... of all levels with one sum of eigenvalues.
+    """Products φ_i(x_1) ψ_j(x_2) ... of all levels with one sum of eigenvalues, last index fastest.
 
-    The last index is fastest. D of isometries of the factors is a Kronecker product; an exchange of equal factors maps
-    functions of levels (l, m) to functions of levels (m, l).
+    D of isometries of the factors is a Kronecker product; an exchange of equal factors maps levels (l, m) to (m, l).
     """
 
     terms: tuple[tuple[Eigenspace, ...], ...]
@@ -311,17 +301,13 @@ class ProductSpace(TensorFunctions, Eigenspace):
 
     @cached_property
     def _rows(self) -> dict[Levels, slice]:
-        """Rows of the functions of each tuple of levels."""
         return dict(zip(self.levels, self.rows, strict=True))
 
 
 def factor_moves(
     product: Product, isometries: Sequence[Isometry], algebra: Sequence[KillingField]
 ) -> list[tuple[tuple[Isometry, ...], tuple[KillingField, ...]]] | None:
-    """Return the generators that move each factor, in its coordinates.
-
-    None if one moves several factors. Raises ValueError for an isometry that mixes the coordinates of factors.
-    """
+    """Return the generators that move each factor, in its coordinates; None if one moves several factors."""
     widths = [factor.ambient for factor in product.factors]
     if any(len(_FactorMove.of(g, widths).moved) > 1 for g in isometries):
         return None

@@ -27,13 +27,11 @@ _ROUNDING = 1e-9  # smaller ones do not
 @final
 @dataclass(frozen=True, repr=False)
 class Sphere(Manifold):
-    """Unit sphere Sᵈ⁻¹ in Rᵈ, d ≥ 2.
+    """Unit sphere Sᵈ⁻¹ in Rᵈ, d ≥ 2, evaluated at x / |x|; isometries are orthogonal matrices (d, d).
 
-    -Laplace-Beltrami has the eigenvalues l (l + d - 2); their eigenspaces, the harmonic polynomials of degree l, have
-    dimension N(d, 0) = 1 and N(d, l) = (2 l + d - 2) / l * C(l + d - 3, l - 1). For d ≥ 3 they are spanned by zonal
-    functions, exactly for any d and l; on the circle by cos(l t) and sin(l t). Eigenfunctions are evaluated at x /
-    abs(x); isometries are orthogonal matrices (d, d). Tangents have a closed form on the circle only (no continuous
-    frame exists on S²).
+    The eigenvalues are l (l + d - 2); the harmonic polynomials of degree l have dimension N(d, 0) = 1 and N(d, l) = (2
+    l + d - 2) / l * C(l + d - 3, l - 1). For d ≥ 3 they are spanned by zonal functions, on the circle by cos(l t) and
+    sin(l t). Tangents have a closed form on the circle only.
 
     Parameters
     ----------
@@ -126,9 +124,9 @@ def projected(x: Array, direction: Array | None = None) -> tuple[Array, Array | 
 @final
 @dataclass(frozen=True)
 class SphereKernel:
-    """Reproducing kernel of all harmonics of degree l on the sphere, d ≥ 3.
+    """Reproducing kernel of all harmonics of degree l on the sphere, d ≥ 3, for the uniform probability.
 
-    Z_l(t) = N(d, l) C_l^a(t) / C_l^a(1), t = x . y, a = (d - 2) / 2. It reproduces them for the uniform probability.
+    Z_l(t) = N(d, l) C_l^a(t) / C_l^a(1), t = x . y, a = (d - 2) / 2.
     """
 
     ambient: int
@@ -137,20 +135,15 @@ class SphereKernel:
 
     @property
     def size(self) -> int:
-        """Number of functions, the mean of Z(x, x)."""
         degree, d = self.degree, self.ambient
         return (2 * degree + d - 2) * comb(degree + d - 3, degree - 1) // degree if degree else 1
 
     @property
     def eigenvalue(self) -> float:
-        """Eigenvalue l (l + d - 2)."""
         return float(self.degree * (self.degree + self.ambient - 2))
 
     def between(self, v: Array, w: Array, direction: Array | None = None) -> Array:
-        """Return Z(v_i, w_j), (m, c), or its derivative direction_j . grad_w Z(v_i, w_j).
-
-        Points are v (m, d) and w (c, d).
-        """
+        """Return Z(v_i, w_j), (m, c), or direction_j . grad_w Z(v_i, w_j), for v (m, d) and w (c, d)."""
         if direction is None:
             return self.size * _gegenbauer(self.ambient, self.degree, v @ w.T)
         # (C_l^a)' = 2 a C_(l-1)^(a+1), and a + 1 belongs to d + 2
@@ -165,9 +158,8 @@ class SphereKernel:
 class ZonalSpace(Eigenspace):
     """Harmonics of a degree by their zonal kernel, exact at any degree.
 
-    φ(x) = C⁻¹ Z(V, x), Z(V, V) = C Cᵀ. V (m, d) are fundamental points, as many as functions; functions are evaluated
-    at x / |x|, so that their gradient is tangential. D(g) = C⁻¹ Z(V g Vᵀ) C^(-T), and dD(X) = C⁻¹ [Z'(v_i . v_j) (v_iᵀ
-    X v_j)] C^(-T).
+    φ(x) = C⁻¹ Z(V, x), Z(V, V) = C Cᵀ, with fundamental points V (m, d), at x / |x|, so that gradients are tangential.
+    D(g) = C⁻¹ Z(V g Vᵀ) C^(-T), and dD(X) = C⁻¹ [Z'(v_i . v_j) (v_iᵀ X v_j)] C^(-T).
     """
 
     kernel: SphereKernel
@@ -223,8 +215,8 @@ def _sampled(manifold: Manifold, kernel: SphereKernel) -> ZonalSpace:
 def _fundamental(kernel: SphereKernel, pool: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return points (m, d) selected by pivoted Cholesky from a sample (n, d), n > m.
 
-    Random points also determine independent functions, but C is then ill conditioned and loses digits. Raises
-    ValueError if the rank of the kernel is not the number of functions.
+    With random points C is ill conditioned. Raises ValueError if the rank of the kernel is not the number of
+    functions.
     """
     m = kernel.size
     gram = kernel.between(pool, pool)
@@ -233,8 +225,8 @@ def _fundamental(kernel: SphereKernel, pool: NDArray[np.float64]) -> NDArray[np.
     found = np.diag(factor)[: min(rank, m + 1)] ** 2 / scale
     if len(found) < m or found[m - 1] < _KEPT or found[m:].max(initial=0) > _ROUNDING:
         raise ValueError(
-            f"expected {m} functions of eigenvalue {kernel.eigenvalue:g}, received a kernel with pivots "
-            f"{found[max(0, m - 1) :].tolist()} (relative) at the last of them and the next"
+            f"expected {m} functions of eigenvalue {kernel.eigenvalue:g}, received a kernel with relative "
+            f"pivots {found[max(0, m - 1) :].tolist()} at the last of them and the next"
         )
     return np.ascontiguousarray(pool[pivots[:m] - 1])
 
