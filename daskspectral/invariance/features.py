@@ -1,4 +1,4 @@
-"""InvariantFeatures: invariant functions of a group as features for any scikit-learn estimator."""
+"""Invariant functions of a group as features for any scikit-learn estimator."""
 
 from __future__ import annotations
 
@@ -18,29 +18,26 @@ from daskspectral.validation import NOT_NEGATIVE, check_number
 
 
 class InvariantFeatures(Transformer):
-    """Invariant eigenfunctions of a manifold as features.
+    """Invariant eigenfunctions of a manifold as features (Soleymani and others 2025).
 
-    All invariant functions of the first eigenspaces of the Laplace-Beltrami operator, as in `InvariantRegressor`
-    (Soleymani and others 2025): a subsequent estimator returns the same at g x and at x, to rounding, for every g of
-    the group. They are orthonormal for the uniform probability, in ascending order of eigenvalues.
+    A subsequent estimator returns the same at g x and at x, to rounding, for every g of the group. The functions are
+    orthonormal for the uniform probability, in ascending order of eigenvalues.
 
     Parameters
     ----------
     manifold : Manifold, optional
-        Manifold of the points, such as Sphere(3). None: any numeric columns, on the product of intervals over their
-        ranges in the fit, as in `InvariantRegressor`; new rows beyond an interval have the values at its end, and
-        are counted in a warning.
+        Manifold of the points, such as Sphere(3). None: the product of intervals over the columns' ranges; new rows
+        beyond have the values at the ends, and are counted in a warning.
     group : Group, optional
-        Group with generators, such as Permutations(3), or with a Lie algebra; None: no invariance.
+        Group such as Permutations(3); None: no invariance.
     n_eigenfunctions : int, optional
-        Largest number D of eigenfunctions, invariant or not; whole levels are used. By default 1000, or the number with
-        50 invariant functions if that is larger; at most half as many invariant functions as rows, but at least the
+        Largest number D of eigenfunctions, invariant or not; whole levels are used. By default 1000, or the number
+        with 50 invariant functions if larger; at most half as many invariant functions as rows, but at least the
         first that are not constant.
     smoothness : float, default=0.0
         Order s >= 0: each function is divided by D_λ^(s / dimension), D_λ the number of eigenfunctions with an
-        eigenvalue up to λ. A penalty on squared coefficients, as in LogisticRegression or Ridge, is then the norm
-        of the Sobolev space of order s: start with half the dimension + 1 and a cross-validated penalty. With 0 all
-        functions have the mean square 1.
+        eigenvalue up to λ, so that a penalty on squared coefficients is the Sobolev norm of order s: start with half
+        the dimension + 1. With 0 all functions have the mean square 1.
 
     Attributes
     ----------

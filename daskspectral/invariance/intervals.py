@@ -27,9 +27,9 @@ STEPS = 1000  # applications of the generators, after which a growing range coun
 def ranges_of(source: Source, group: Group | None) -> Interval:
     """Return the product of intervals over the columns' ranges, of equal lengths, in one pass.
 
-    A range more than three times as wide as that between the quantiles .001 and .999 of a sample is cut a quarter of
-    this width beyond them, with a ReliabilityWarning. Ranges are widened so that the group maps them onto each other.
-    No function depends on a constant column. Raises ValueError if all are constant, and as `symmetric_ranges`.
+    A range more than three times as wide as that between the quantiles .001 and .999 is cut a quarter of this width
+    beyond them, with a ReliabilityWarning. Ranges are widened so that the group maps them onto each other. No function
+    depends on a constant column. Raises ValueError if all are constant, and as `symmetric_ranges`.
     """
     extent = extent_of(source, np.random.default_rng(0))
     ends = np.transpose([_range(axis, extent, source) for axis in range(source.dimension)])
@@ -48,8 +48,8 @@ def ranges_of(source: Source, group: Group | None) -> Interval:
 def symmetric_ranges(ends: Array, group: Group) -> Array:
     """Return the narrowest ranges (2, d) around these that each generator maps onto each other.
 
-    Raises ValueError for a group of other coordinates, and if no finite ranges exist: for flows, generators that are
-    not signed permutations of the columns, and those whose shifts add up.
+    Raises ValueError for a group of other coordinates, flows, generators that are not signed permutations of the
+    columns, and shifts that add up.
     """
     if group.dimension != ends.shape[1]:
         raise ValueError(f"X must have the {group.dimension} coordinates of {group!r} as columns, got {ends.shape[1]}")
@@ -72,8 +72,8 @@ def symmetric_ranges(ends: Array, group: Group) -> Array:
             return np.asarray(found)
         found = wider
     raise ValueError(
-        f"without a manifold the columns are intervals, but {group!r} maps no finite intervals to themselves, because "
-        "its shifts add up. Pass a manifold on which it acts, such as PeriodicBox"
+        f"without a manifold the columns are intervals, but {group!r} maps no finite intervals to themselves. "
+        "Pass a manifold on which it acts, such as PeriodicBox"
     )
 
 
@@ -87,8 +87,7 @@ def advise_appended(source: Source, start: int, manifold: Manifold) -> None:
     if over.max() > FAR:
         warn_user(
             f"rows from {start} on exceed the interval of {source.column_name(int(over.argmax()))}, by "
-            f"{over.max():.2g} of its width, and count as rows at its end. Fit all rows again, on intervals "
-            "that contain them",
+            f"{over.max():.2g} of its width, and count as rows at its end. Fit all rows again",
             ReliabilityWarning,
         )
 
@@ -101,14 +100,14 @@ def advise_products(basis: InvariantBasis) -> None:
     degrees = np.concatenate([space.degrees for space in kept if isinstance(space, LegendreSpace)])
     if not degrees.any():
         raise ValueError(
-            f"X has too few rows for its {columns} columns: only the constant function remains. Pass more rows, fewer "
-            "columns or n_eigenfunctions, or use HermiteRegressor, which has no polynomials of columns"
+            f"X has too few rows for its {columns} columns: only the constant function remains. Pass more rows, "
+            "fewer columns or n_eigenfunctions, or use HermiteRegressor"
         )
     if columns > 1 and (np.count_nonzero(degrees, axis=1) < 2).all():
         warn_user(
-            f"the model of the {columns} columns of X is additive, a sum of polynomials of one column each, of degree "
-            f"{degrees.max()}: with products of columns it would have more functions than half the rows, or than can "
-            "be summed. Pass fewer columns, or use HermiteRegressor, which has no polynomials of columns",
+            f"the model of the {columns} columns of X is additive, a sum of polynomials of one column each, of "
+            f"degree {degrees.max()}: products would be more functions than half the rows, or than can be "
+            "summed. Pass fewer columns, or use HermiteRegressor",
             FitWarning,
         )
 
@@ -119,10 +118,9 @@ def _range(axis: int, extent: Extent, source: Source) -> tuple[float, float]:
     if cut != (lower, upper):
         low, high = extent.quantiles(axis)
         warn_user(
-            f"{source.column_name(axis)} ranges from {lower:.4g} to {upper:.4g}, but 99.8 % of its rows are in an "
-            f"interval {(upper - lower) / (high - low):.3g} times narrower. Its interval is cut to [{cut[0]:.4g}, "
-            f"{cut[1]:.4g}], and rows beyond count as rows at its ends: transform the column (a logarithm, ranks), or "
-            "pass manifold=Interval(lower, upper)",
+            f"{source.column_name(axis)} ranges from {lower:.4g} to {upper:.4g}, but 99.8 % of its rows are in "
+            f"an interval {(upper - lower) / (high - low):.3g} times narrower: it is cut to [{cut[0]:.4g}, "
+            f"{cut[1]:.4g}]. Transform the column (a logarithm, ranks), or pass manifold=Interval(lower, upper)",
             ReliabilityWarning,
         )
     return cut

@@ -32,9 +32,9 @@ class InvariantProblem:
     """Regression problem of the means over the rows, with functions ordered by level.
 
     Minimizes squared errors plus `alpha` times the Sobolev norm with the weights D_lambda^exponent. `most` is D, the
-    largest number of eigenfunctions. The solver selects `most` and `alpha` unless they are given. `observed` are
-    values, gradients or both, with forms (r, r). `cumulative` (r,) is D_lambda of each function; `rows` the effective
-    number of rows. `shares` (K,) are the folds' shares of the weight, None without folds.
+    largest number of eigenfunctions; the solver selects `most` and `alpha` unless they are given. `observed` are
+    values, gradients or both, with forms (r, r), `cumulative` (r,) is D_lambda, `rows` the effective number of rows,
+    `shares` (K,) the folds' shares of the weight, None without folds.
     """
 
     observed: tuple[Observed, ...]
@@ -52,7 +52,6 @@ class InvariantProblem:
         return np.asarray(np.where(self.cumulative > 1, weights, 0.0))
 
     def leading(self, size: int) -> tuple[list[Observed], Array]:
-        """Return the observations of the first functions, and their weights in the Sobolev norm."""
         return [kind.leading(size) for kind in self.observed], self.penalty[:size]
 
     @property
@@ -67,8 +66,8 @@ class InvariantProblem:
 class InvariantSolution:
     """Coefficients (k, m) of the levels with at most `most` eigenfunctions together.
 
-    `alpha` is the penalty, `score` its generalized cross-validation. `curve` (g, 3) has the D, penalty and score of
-    each candidate, with folds the validation error. None for a solver without cross-validation.
+    `alpha` is the penalty, `score` its generalized cross-validation. `curve` (g, 3) has the D, penalty and validation
+    error, or score without folds, of each candidate; None for a solver without cross-validation.
     """
 
     coefficients: Array
@@ -79,14 +78,13 @@ class InvariantSolution:
 
 
 class InvariantSolver(Named, ABC):
-    """Base class of solvers of an `InvariantProblem`, a regression of y on invariant functions."""
+    """Base class of solvers of an `InvariantProblem`."""
 
     has_penalty: ClassVar[bool] = False
     """Whether it has the penalty alpha and accepts gradients."""
 
     @abstractmethod
-    def solve(self, problem: InvariantProblem) -> InvariantSolution:
-        """Return the coefficients."""
+    def solve(self, problem: InvariantProblem) -> InvariantSolution: ...
 
     @abstractmethod
     def refit(self, problem: InvariantProblem, solution: InvariantSolution, fold: int, share: float) -> Array:
@@ -102,9 +100,8 @@ class InvariantSolver(Named, ABC):
 class LeastSquares(InvariantSolver):
     """Ridge least squares over the first levels; cross-validation chooses their number and the penalty.
 
-    Rows of high leverage, at the ends of a range or in sparse regions, decide which functions can be fitted. Validation
-    folds contain their share of such rows; generalized cross-validation, without folds, depends on the mean leverage
-    only.
+    Rows of high leverage, at the ends of a range or in sparse regions, decide which functions can be fitted:
+    validation folds contain some, but generalized cross-validation sees the mean leverage only.
     """
 
     name: ClassVar[str] = "least_squares"
@@ -151,10 +148,9 @@ class LeastSquares(InvariantSolver):
 @final
 @dataclass(frozen=True, repr=False)
 class Projection(InvariantSolver):
-    """Means of y u over the levels with D_lambda <= D (Algorithm 1, Soleymani and others 2025).
+    """Means of (y - mean of y) u over the levels with D_lambda <= D (Algorithm 1, Soleymani and others 2025).
 
-    The coefficient of the constant is the mean of y, those of the others are means of (y - mean of y) u, so that an
-    offset of y is added to f.
+    The coefficient of the constant is the mean of y, so that an offset of y is added to f.
     """
 
     name: ClassVar[str] = "projection"

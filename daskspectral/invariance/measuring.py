@@ -50,7 +50,6 @@ class Levels:
     """Number of distinct rows of positive weight; None for all."""
 
     def of(self, most: int) -> InvariantBasis:
-        """Return the invariant functions of the whole levels with at most `most` functions together."""
         harmonic = HarmonicBasis(self.manifold, most, tolerance=self.tolerance)
         return InvariantBasis(harmonic, self.group) if self.group is not None else InvariantBasis.all_of(harmonic)
 
@@ -74,7 +73,6 @@ class Levels:
 
     @cached_property
     def _invariants(self) -> Invariants | None:
-        """Return the invariant functions of each level, computed once."""
         return None if self.group is None else Invariants.of(self.manifold, self.group)
 
     @property
@@ -131,7 +129,6 @@ class InvariantSpace:
         return Representation.of(self.output), self.group
 
     def check(self) -> None:
-        """Raise ValueError or TypeError for parameters that are invalid for all data."""
         if self.manifold is not None and not isinstance(self.manifold, Manifold):
             raise ParameterError("manifold", "one of daskspectral.manifolds, such as Sphere(3)", self.manifold)
         if self.group is not None and not isinstance(self.group, Group):
@@ -155,8 +152,8 @@ class InvariantSpace:
         solver = InvariantSolver.named(self.solver)
         if operator.gradients and not solver.has_penalty:
             raise ValueError(
-                f"the solver {solver.name!r} does not support gradients; use "
-                'solver="least_squares", or leave out the gradients'
+                f'the solver {solver.name!r} does not support gradients; use solver="least_squares", or leave '
+                "out the gradients"
             )
         if self.equivariance is None:
             return
@@ -168,8 +165,8 @@ class InvariantSpace:
             what = f"output={self.output!r}" if isinstance(self.output, str) else "output"
             shape = "(n,) or (n, 1)" if k == 1 else f"(n, {k})"
             raise ValueError(
-                f"y has {operator.targets or 1} columns, and {what} is a representation by matrices of "
-                f"{k} components: pass y of shape {shape}, or another output"
+                f"y has {operator.targets or 1} columns, but {what} has {k} components: pass y of shape "
+                f"{shape}, or another output"
             )
 
     def decided(self, levels: Levels, source: Source) -> InvariantBasis | EquivariantBasis:
@@ -188,10 +185,7 @@ class InvariantSpace:
         return basis
 
     def _equivariant(self, levels: Levels, representation: Representation, group: Group) -> EquivariantBasis:
-        """Return the equivariant functions of the levels, by default as many as the rows determine.
-
-        Raises ValueError if the requested levels have no function, or more than there are values in y.
-        """
+        """Return the equivariant functions of the levels, by default as many as the rows determine."""
         most = self.most
         harmonic = HarmonicBasis(levels.manifold, most or MOST_HARMONICS, tolerance=levels.tolerance)
         basis = EquivariantBasis(harmonic, group, representation)
@@ -201,21 +195,22 @@ class InvariantSpace:
             basis = basis.leading(max(1, int(np.count_nonzero(enough))))
         if not basis.size:
             raise ValueError(
-                f"the first {basis.multiplicities.sum()} eigenfunctions of {levels.manifold!r} have no equivariant "
-                f"combination for {group!r} and output={self.output!r}: raise n_eigenfunctions, or change output"
+                f"the first {basis.multiplicities.sum()} eigenfunctions of {levels.manifold!r} have no "
+                f"equivariant combination for {group!r} and output={self.output!r}: raise n_eigenfunctions, or "
+                "change output"
             )
         _check_size(basis, most, numbers)
         return basis
 
     def advise(self, basis: InvariantBasis, levels: Levels, *, asked: bool) -> None:
-        """Warn if rows are few for the default functions, or no function depends on two columns.
+        """Warn if rows are few for functions that were not `asked` for, or no function depends on two columns.
 
-        `asked` is true if their number was requested. Raises ValueError if only the constant remains.
+        Raises ValueError if only the constant remains.
         """
         if not asked and basis.size > 1 and basis.size > levels.most:
             warn_user(
-                f"X has {levels.rows} rows, few for the {basis.size} functions of the first levels, so that the fit "
-                "depends on the penalty and validation values are not reliable. Pass more rows, or fewer columns",
+                f"X has {levels.rows} rows, few for the {basis.size} functions of the first levels: validation "
+                "values are not reliable. Pass more rows, or fewer columns",
                 FitWarning,
             )
         elif self.manifold is None:
@@ -246,10 +241,7 @@ class InvariantSpace:
             self.manifold.check(first[finite], tolerance=TOLERANCE)
 
     def levels(self, source: Source, kinds: tuple[bool, bool] = (True, False)) -> Levels:
-        """Return the levels for the rows of a source; without a manifold this is one pass.
-
-        `kinds` are flags for values and gradients.
-        """
+        """Return the levels for the rows of a source; without a manifold this is one pass."""
         manifold = ranges_of(source, self.group) if self.manifold is None else self.manifold
         numbers = kinds[0] + kinds[1] * manifold.dimension
         tolerance = TOLERANCE if self.manifold is not None else np.inf
@@ -273,11 +265,10 @@ class InvariantSpace:
 
 
 def decide_levels(levels: Levels, source: Source) -> tuple[InvariantBasis, Levels]:
-    """Return the functions that are summed over all rows; cross-validation selects the first of them.
+    """Return the functions summed over all rows, whose first are selected later, and their levels.
 
-    These are the `first` levels, and, with a group, further ones with up to 100 invariant functions, if sums over the
-    rows are cheap. Also return the levels for the effective number of rows (distinct and of positive weight, of up to
-    3000).
+    The `first` levels, and, with a group, further ones with up to 100 invariant functions, if sums over the rows are
+    cheap; levels for the effective number of rows (distinct and of positive weight, of up to 3000).
     """
     fields = draw_fields(source, PILOT, np.random.default_rng(0))[1]
     weight = fields.get("weight", np.ones(len(fields["x"])))

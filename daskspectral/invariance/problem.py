@@ -27,10 +27,7 @@ EXPLAINED = 0.98  # explained share above which errors are harmless
 
 
 def problem_of(moments: Moments, *, gradient_weight: float, **objective: Any) -> InvariantProblem:
-    """Return the regression problem of the moments, with `exponent`, `most` and `alpha`.
-
-    `gradient_weight` is the weight of a gradient against a value.
-    """
+    """Return the regression problem of the moments; `gradient_weight` weighs a gradient against a value."""
     basis = cast(InvariantBasis | EquivariantBasis, moments.basis)
     dimension, numbers = basis.manifold.dimension, counted_rows(moments) * basis.components
     observed = observed_in(moments, checked_means(moments), gradient_weight, numbers, dimension)
@@ -44,8 +41,7 @@ def fit_invariant(
 ) -> tuple[InvariantSolution, CrossValidation | None]:
     """Return the solution and its cross-validation (None without folds), and warn if it is unreliable.
 
-    The `objective` is as in `problem_of`. Raises ValueError for moments that are not finite, or weights that are all
-    zero.
+    Raises ValueError for moments that are not finite, or weights that are all zero.
     """
     problem = problem_of(moments, **objective)
     advise_weights(moments)
@@ -60,10 +56,7 @@ def fit_invariant(
 def _advise_unexplained(
     moments: Moments, solution: InvariantSolution, found: CrossValidation | None, *, automatic: bool
 ) -> None:
-    """Warn if validation rows are not explained, or far worse than those of the fit.
-
-    With `automatic`, D is determined by the number of rows.
-    """
+    """Warn if validation rows are not explained, or far worse than those of the fit."""
     size = len(solution.coefficients)
     advice = "omit n_eigenfunctions and alpha, pass more rows, or change the group"
     if automatic:
@@ -72,15 +65,15 @@ def _advise_unexplained(
         return
     if size == 1 and moments.basis.holds_constant:
         what = (
-            f"the constant is the only function that is fitted, of the first {solution.most} eigenfunctions, so that "
-            "predictions are the mean of y"
+            f"only the constant is fitted, of the first {solution.most} eigenfunctions, so that predictions are "
+            "the mean of y"
         )
     elif found is None:
         return
     elif found.score <= 0 or (found.score < min(SLIGHT, 2 * found.standard_error) and not automatic):
         what = (
-            f"the {size} invariant functions that are fitted do not explain the validation rows "
-            f"(R^2 = {found.score:.2g}, with a standard error of {found.standard_error:.2g})"
+            f"the {size} fitted invariant functions do not explain the validation rows (R^2 = "
+            f"{found.score:.2g}, with a standard error of {found.standard_error:.2g})"
         )
     elif solution.score is not None and found.error > MISJUDGED * solution.score and found.score < EXPLAINED:
         what = (
@@ -118,9 +111,9 @@ def _advise_uniformity(moments: Moments, coefficients: Array) -> None:
     basis = cast(InvariantBasis, moments.basis)
     warn_user(
         f"the rows are not uniform on {basis.manifold!r}, as solver='projection' requires: the means of "
-        f"{found.functions} functions of mean 0 have the norm {found.deviation:.2g} (by chance {found.chance:.2g}), "
-        f"and the error of f is {100 * off:.2g} % (by chance {100 * chance:.2g} %). Use solver='least_squares', which "
-        "is valid for any density",
+        f"{found.functions} functions of mean 0 have the norm {found.deviation:.2g} (by chance "
+        f"{found.chance:.2g}), and the error of f is {100 * off:.2g} % (by chance {100 * chance:.2g} %). Use "
+        "solver='least_squares'",
         FitWarning,
     )
 
@@ -143,7 +136,6 @@ class Uniformity:
 
     @property
     def uniform(self) -> bool:
-        """Whether chance alone explains the deviation."""
         return self.likelihood >= CHANCE
 
     @classmethod

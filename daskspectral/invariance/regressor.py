@@ -1,4 +1,4 @@
-"""InvariantRegressor: regression that is exactly invariant under a group, from its generators alone."""
+"""Regression that is exactly invariant under a group, from its generators alone."""
 
 from __future__ import annotations
 
@@ -40,43 +40,40 @@ Array = NDArray[np.floating[Any]]
 class InvariantRegressor(Regressor):
     """Regression on a manifold by invariant functions of a group (Soleymani and others 2025).
 
-    f = Σ_λ Σ_j c_(λ, j) u_(λ, j), over the invariant functions u of whole eigenspaces of the
-    Laplace-Beltrami operator, computed from the group's generators: |f(g x) - f(x)| is rounding for every g, and a
-    group of 10^18 elements costs no more than its two generators. One pass sums the products of the functions with y
-    and with each other.
+    f = Σ_λ Σ_j c_(λ, j) u_(λ, j), over the invariant functions u of whole eigenspaces of the Laplace-Beltrami
+    operator, computed from the group's generators: |f(g x) - f(x)| is rounding for every g, also for a group of 10^18
+    elements.
 
     Parameters
     ----------
     manifold : Manifold, optional
-        Manifold on which the points lie, such as Sphere(3). The default is for any columns of numbers: the product of
-        intervals over their ranges in the fit, scaled to equal lengths and cut off before far outliers, with a warning.
-        New rows beyond an interval have the values at its end, and are counted in a warning. With more than about 8
-        columns, polynomials have a low degree or no products, with a warning.
+        Manifold of the points, such as Sphere(3). None: the product of intervals over the columns' ranges, scaled to
+        equal lengths and cut off before far outliers, with a warning; new rows beyond have the values at the ends,
+        and are counted in a warning. With more than about 8 columns, polynomials have a low degree or no products,
+        with a warning.
     group : Group, optional
         Group of isometries, such as Permutations(3) or SpecialOrthogonal(3); by default none.
     smoothness : float, optional
-        Order s of the Sobolev norm, more than half the dimension of the manifold; by default 2, or dimension / 2 + 1 if
-        2 is too small. The norm has the weights D_λ^alpha, alpha = 2 s / dimension, with D_λ the number of
-        eigenfunctions with an eigenvalue up to λ.
+        Order s of the Sobolev norm, more than half the dimension of the manifold; by default 2, or dimension / 2 + 1
+        if 2 is too small. Its weights are D_λ^alpha, alpha = 2 s / dimension, D_λ the number of eigenfunctions with
+        an eigenvalue up to λ.
     n_eigenfunctions : int, optional
-        Largest number D of eigenfunctions of the manifold, invariant or not; whole levels are used. By default
-        "least_squares" selects D by cross-validation, like the penalty: levels have up to 1000 eigenfunctions, or up to
-        100 invariant ones if these are more and sums over the rows are cheap, at most half as many invariant functions
-        as rows (with gradients, as values and gradient components), but at least the first that are not constant.
-        "projection" uses n^(1 / (1 + alpha)).
+        Largest number D of eigenfunctions, invariant or not; whole levels are used. By default "least_squares"
+        selects D by cross-validation, from levels of up to 1000 eigenfunctions, or 100 invariant ones if these are
+        more and cheap; at most half as many invariant functions as rows (with gradients, as values and gradient
+        components), but at least the first that are not constant. "projection" uses n^(1 / (1 + alpha)).
     solver : {"least_squares", "projection"}
-        Ridge least squares with the Sobolev norm as its penalty, or, for uniform points, the projection: means of y u
-        (Algorithm 1, with y about its mean). If the data determine f, rounding of the sums limits the relative error of
-        least squares to 1e-6 (squared, 1e-12).
+        Ridge least squares with the Sobolev norm, to a relative error of 1e-6 if the data determine f; or, for
+        uniform points, the projection: means of y u (Algorithm 1, with y about its mean).
     output : str, Representation or array (q, k, k), optional
-        How the k components of y change with the group, f(g x) = ρ(g) f(x): "vector" for a dipole or a velocity, a
-        representation of `daskspectral.groups`, or the orthogonal matrices ρ(g) of the group's generators in their
-        order. None: invariant. With an output, levels by default have at most 1500 eigenfunctions, and equivariant
-        functions at most 1000 and half as many as values in y.
+        How the k components of y change with the group, f(g x) = ρ(g) f(x): "vector", a representation of
+        `daskspectral.groups`, or the orthogonal matrices ρ(g) of the group's generators; None: invariant. By default
+        levels then have at most 1500 eigenfunctions, equivariant functions are at most 1000 and half as many as
+        values in y.
     alpha : float, optional
-        Weight of the penalty; constants are not penalized. By default it is selected together with D by the validation
-        error, or without folds by generalized cross-validation, which depends only on the mean leverage of the rows:
-        keep the folds if rows are not uniform. If alpha is fixed, only D is selected.
+        Weight of the penalty, not of constants. By default selected with D by the validation error, or without folds
+        by generalized cross-validation, which depends only on the mean leverage: keep the folds if rows are not
+        uniform.
     gradient_weight : float
         Weight of a gradient against a value, 0 or more.
     folds : int, array (n,), "blocks", "random" or None
@@ -85,8 +82,8 @@ class InvariantRegressor(Regressor):
     Attributes
     ----------
     coef_ : tuple of ndarray, each of shape (m,) or (m, k)
-        Coefficients of all m eigenfunctions of each eigenspace, for k targets or components; of its invariant functions
-        if the eigenspace was not constructed (`InvariantBasis`).
+        Coefficients of all m eigenfunctions of each eigenspace, for k targets or components; of its invariant
+        functions if the eigenspace was not constructed (`InvariantBasis`).
     invariant_dimensions_ : ndarray of shape (levels,)
         Number of invariant functions of each eigenspace.
     n_eigenfunctions_ : int
@@ -100,15 +97,14 @@ class InvariantRegressor(Regressor):
     gcv_curve_ : ndarray of shape (levels, 3)
         D, the best penalty, and its validation error, or its score without folds.
     cv_ : float or None
-        Mean squared validation error, summed over the targets, with gradients plus gradient_weight times their error; D
-        and the penalty are those of all rows, chosen on the same folds. None without folds.
+        Mean squared validation error, summed over the targets, with gradients plus gradient_weight times their error;
+        D and the penalty are chosen on the same folds. None without folds.
     cv_score_ : float or None
-        Validation R² of the values about their mean, or of values and gradients together; None without folds.
+        Validation R² of the values about their mean, or of values and gradients; None without folds.
     cv_score_error_ : float or None
         Standard error of cv_score_, from its spread over the folds; None without folds.
     uniformity_ : Uniformity or None
-        Deviation of the (weighted) rows from uniformity on the manifold, by means of its functions; None with an
-        output.
+        Deviation of the (weighted) rows from uniformity on the manifold; None with an output.
     moments_, basis_, n_features_in_, feature_names_in_
         As in `SpectralDecomposition`; the last only if columns have names.
 
@@ -175,16 +171,14 @@ class InvariantRegressor(Regressor):
         Parameters
         ----------
         X : array-like of shape (n, d), Rows, path or URL
-            Points: numpy (also memory-mapped), dask, zarr or xarray arrays, or paths or URLs of zarr arrays, as y
-            and gradients.
+            Points, in the containers of `SpectralDecomposition.fit`, as y and gradients.
         y : array of shape (n,) or (n, k), or None
             Values. None fits gradients only, such as forces; the potential f then has mean 0.
         gradients : array of shape (n, d) or (n, k, d), optional
-            Derivatives of y with respect to the columns of X; on an embedded manifold their part along the normals is
+            Derivatives of y with respect to the columns of X; parts along the normals of an embedded manifold are
             dropped.
         sample_weight : array of shape (n,), optional
-            Frequency weights: 2 counts the row twice (exactly only without folds, which may separate equal rows, and
-            for up to 3000 rows, from which the functions are chosen).
+            Frequency weights: 2 counts the row twice (exactly only without folds and for up to 3000 rows).
         checkpoint, checkpoint_every, progress : optional
             As in `SpectralDecomposition.fit`.
 
@@ -197,8 +191,8 @@ class InvariantRegressor(Regressor):
         ------
         ValueError, TypeError
             If smoothness is half the dimension or less, there are more functions than rows, a generator is not an
-            isometry of the manifold, points are off it (by more than 1e-5, beyond an interval of its width), y or
-            gradients have another shape, or solver="projection" has gradients.
+            isometry of the manifold, points are off it (by more than 1e-5, beyond an interval of its width), shapes
+            differ, or solver="projection" has gradients.
         OSError
             If data are damaged or change during the pass.
         """
@@ -246,8 +240,8 @@ class InvariantRegressor(Regressor):
             )
         if not self._space.made(basis):
             raise ValueError(
-                f"expected moments for the manifold, group and output of this model, got those of {basis.group!r} on "
-                f"{basis.manifold!r}. Compute them again, or change these parameters"
+                "expected moments for the manifold, group and output of this model, got those of "
+                f"{basis.group!r} on {basis.manifold!r}. Compute them again, or change these parameters"
             )
         self._space.check_targets(operator)
         solution, held_out = fit_invariant(
@@ -294,9 +288,9 @@ class InvariantRegressor(Regressor):
     def leverage(self, X: Any, *, out: str | os.PathLike[str] | None = None, **options: Any) -> Any:
         """Return the leverage of rows X relative to the rows of the fit.
 
-        It is u(x)ᵀ G⁻¹ u(x) / n, with the first invariant functions u (up to 100, each with 10 rows) and G the mean of
-        u uᵀ over the rows of the fit; with an output of k components the largest eigenvalue of the matrix (k, k). Above
-        1 there are no rows of the fit nearby, at coarse resolution; `predict` warns of such rows.
+        u(x)ᵀ G⁻¹ u(x) / n, with the first invariant functions u (up to 100, each with 10 rows) and G the mean of u uᵀ
+        over the rows of the fit; with k components the largest eigenvalue of the matrix (k, k). Above 1 there are no
+        rows of the fit nearby; `predict` warns of such rows.
 
         Parameters
         ----------
@@ -323,12 +317,10 @@ class InvariantRegressor(Regressor):
 
     @property
     def _space(self) -> InvariantSpace:
-        """Return the functions selected by the parameters."""
         functions = (self.manifold, self.group, self.smoothness, self.n_eigenfunctions, self.output)
         return InvariantSpace(*functions, self.alpha, self.gradient_weight, self.solver)
 
     def _summary_parts(self) -> dict[str, Any]:
-        """Return the parts of a `Summary`."""
         basis: InvariantBasis | EquivariantBasis = self.basis_
         kind = "invariant" if basis.representation is None else "equivariant"
         facts: dict[str, Any] = {
