@@ -6,12 +6,9 @@
     "farthest"     farthest-point traversal: even cover, edges included
     "cholesky"     pivots of a Cholesky factorization of the kernel matrix
 
-Select one by `basis.Landmarks(method=)`, or by `--landmark-method` on the command line. All but the first choose
-among `n_candidates` rows drawn uniformly (10 p by default, at least 10 000). The method matters if few rows determine
-the result: on two half-moons with noise 0.05, whose second eigenvalue tends to 0, the estimate with 200 landmarks is
-0.058 (farthest-point), 0.27 (k-means++) or 0.50 (uniform), depending on functions in the gap between the clusters.
-
-The functions here work on a sample (m, d) in memory:
+`basis.Landmarks(method=)` selects one. The method matters if few rows determine the result: on two half-moons with
+noise 0.05, whose second eigenvalue tends to 0, 200 landmarks yield 0.058 (farthest-point), 0.27 (k-means++) or 0.50
+(uniform).
 
     >>> import numpy as np
     >>> from daskspectral import landmarks
@@ -20,9 +17,7 @@ The functions here work on a sample (m, d) in memory:
     >>> np.sort(sample[rows, 0])[1:]  # and one of the three neighboring rows
     array([5., 9.])
 
-Results are deterministic for equal arguments and an equal state of the generator. Distances are sums of squared
-coordinate differences: 0 for equal rows, without loss of digits far from the origin. Kernels receive the points
-without centering, because not every kernel is translation invariant.
+Distances are sums of squared coordinate differences, without loss of digits far from the origin.
 """
 
 from __future__ import annotations
@@ -88,8 +83,7 @@ def choose(
     Returns
     -------
     ndarray of int, shape (q,), q <= p
-        Row indices into the sample. All methods but "uniform" return fewer than p if the sample does not support p;
-        no warning is issued.
+        Row indices into the sample; fewer than p, without a warning, if the sample does not support p.
 
     Raises
     ------
@@ -152,10 +146,10 @@ def uniform(sample: ArrayLike, p: int, rng: np.random.Generator) -> Indices:
 
 
 def kmeans_plus_plus(sample: ArrayLike, p: int, rng: np.random.Generator) -> Indices:
-    """Return k-means++ seeds.
+    """Return k-means++ seeds, in O(m p d) (Arthur and Vassilvitskii, SODA 2007).
 
     Each next point is drawn with probability proportional to D(x)², D(x) the distance to the nearest point chosen so
-    far. Time O(m p d). Arthur and Vassilvitskii, SODA 2007.
+    far.
 
     Parameters
     ----------
@@ -169,8 +163,7 @@ def kmeans_plus_plus(sample: ArrayLike, p: int, rng: np.random.Generator) -> Ind
     Returns
     -------
     ndarray of int, shape (q,), q <= p
-        Row indices into the sample, distinct and in order of selection; q < p if the sample has only q distinct
-        rows.
+        Row indices into the sample; q < p if the sample has only q distinct rows.
 
     Raises
     ------
@@ -198,10 +191,9 @@ def kmeans_plus_plus(sample: ArrayLike, p: int, rng: np.random.Generator) -> Ind
 
 
 def farthest_point(sample: ArrayLike, p: int, rng: np.random.Generator) -> Indices:
-    """Return a farthest-point traversal from a random first point.
+    """Return a farthest-point traversal from a random first point, in O(m p d).
 
-    Ties go to the lowest index. The covering radius is at most twice the optimum for p points. Time O(m p d).
-    Gonzalez, Theor. Comput. Sci. 38, 1985.
+    The covering radius is at most twice the optimum for p points. Gonzalez, Theor. Comput. Sci. 38, 1985.
 
     Parameters
     ----------
@@ -215,8 +207,7 @@ def farthest_point(sample: ArrayLike, p: int, rng: np.random.Generator) -> Indic
     Returns
     -------
     ndarray of int, shape (q,), q <= p
-        Row indices into the sample, distinct and in order of selection; q < p if the sample has only q distinct
-        rows.
+        Row indices into the sample; q < p if the sample has only q distinct rows.
 
     Raises
     ------
@@ -243,8 +234,8 @@ def pivoted_cholesky(
     """Return the pivots of a diagonally pivoted partial Cholesky factorization of K.
 
     K = gram(sample, sample) is never formed: time O(m p²), memory 8 m p bytes. Each pivot is the largest entry of
-    diag(K - Lᵀ L): the point farthest, in the kernel's feature space, from the span of the points chosen so far; ties,
-    up to rounding, go to the lowest index. Harbrecht, Peters and Schneider, Appl. Numer. Math. 62, 2012.
+    diag(K - Lᵀ L), the point farthest, in feature space, from the span of the points chosen so far. Harbrecht, Peters
+    and Schneider, Appl. Numer. Math. 62, 2012.
 
     Parameters
     ----------
@@ -257,13 +248,13 @@ def pivoted_cholesky(
     gram : callable
         ``gram(a, b)`` returns the kernel matrix of shape ``(len(a), len(b))``.
     diagonal : callable, optional
-        ``diagonal(a)`` returns k(x, x) of shape ``(len(a),)``; avoids the evaluation of diag K in blocks.
+        ``diagonal(a)`` returns k(x, x) of shape ``(len(a),)``.
 
     Returns
     -------
     ndarray of int, shape (q,), q <= p
-        Row indices into the sample; q < p if the residual falls to 1e-12 of the largest entry of diag K first (64
-        eps if the kernel's values have a lower precision).
+        Row indices into the sample; q < p if the residual falls to 1e-12 of the largest entry of diag K first (64 eps
+        if the kernel's values have a lower precision).
 
     Raises
     ------
@@ -353,8 +344,8 @@ def median_distance(sample: ArrayLike, rng: np.random.Generator, *, size: int = 
     median = float(np.ldexp(np.median(pdist(x)), exponent))
     if median == 0.0:
         raise ValueError(
-            f"expected rows that differ, received {len(x)} of which at least half the pairs coincide: "
-            "their median distance is 0 and is not a length scale; pass a scale"
+            f"expected rows that differ, received {len(x)} of which at least half the pairs coincide: their "
+            "median distance is 0. Pass a scale"
         )
     return median
 
@@ -375,7 +366,7 @@ def median_of_distinct(sample: ArrayLike, rng: np.random.Generator) -> float:
 
 
 def _greedy(sample: ArrayLike, p: int, rng: np.random.Generator, pick: Callable[[Array], int]) -> Indices:
-    """Grow a set from a random row, one ``pick(squared distances to the set)`` at a time, to p or all distinct rows."""
+    """Return a set grown from a random row by ``pick(squared distances to the set)``, p or all distinct rows."""
     x, p = _checked(sample, p)
     x = _scaled(x)[0]
     wide = x.shape[1] > MANY_COLUMNS

@@ -1,13 +1,11 @@
 """Training of networks as bases, by losses from the forms of an operator (extra `neural`).
 
-Bases contract forms in numpy, `forms.differentiable` differentiates them in JAX. With the Gram matrix G and the energy
-E, the loss of k functions f_j is equation (18) of Cabannes and Bach (2024),
+With the Gram matrix G and the energy E, the loss of k functions f_j is equation (18) of Cabannes and Bach (2024),
 
     2 sum_j E(f_j, f_j) / mu_j + |G - 1|^2,
 
-minimized by f_i = sqrt(1 - l_i / mu_i)+ e_i with the eigenfunctions e_i: functions above mu vanish, and for equal mu
-they are rotated. For operators between two spaces it is -2 tr E[f L g^T] + tr E[f f^T] E[g g^T]. A trained network is
-fixed; its forms are summed over all rows and solved as for any basis, which corrects shrinkage and rotation.
+minimized by f_i = sqrt(1 - l_i / mu_i)+ e_i with the eigenfunctions e_i; for equal mu they are rotated. For operators
+between two spaces it is -2 tr E[f L g^T] + tr E[f f^T] E[g g^T].
 """
 
 from __future__ import annotations
@@ -46,8 +44,8 @@ def orthogonality(first: Values, second: Values) -> Values:
 class Loss:
     """Loss of functions for an operator: (18), or the low-rank loss between two spaces.
 
-    With `center`, the means of the functions of each space are subtracted. Calls accept k trial and k test functions,
-    and the `fields` of a batch with an even number of rows; `weights` (c,) have the mean 1.
+    Calls accept k trial and k test functions, centered with `center`, and the `fields` of a batch with an even number
+    of rows; `weights` (c,) have the mean 1.
     """
 
     operator: Operator
@@ -55,20 +53,16 @@ class Loss:
 
     @classmethod
     def of(cls, operator: Operator) -> Loss:
-        """Return the loss of an operator, or of its validation operator.
-
-        Raises ValueError if the operator is neither symmetric nor between two spaces.
-        """
+        """Return the loss of an operator, or of its validation operator; raise ValueError if it has none."""
         if operator.validation_operator is None:
             raise ValueError(
-                f"training requires an operator that is symmetric or between two spaces, got {operator.name}. Train a "
-                "NeuralBasis for another operator, and pass its basis_ as basis."
+                f"training requires an operator that is symmetric or between two spaces, got {operator.name}. "
+                "Train a NeuralBasis for another operator, and pass its basis_ as basis."
             )
         return cls(operator.validation_operator, operator.center)
 
     @property
     def two_sided(self) -> bool:
-        """True for the low-rank loss."""
         return self.operator.solver.sides[0] == "left"
 
     def __call__(
@@ -127,8 +121,7 @@ def optax() -> Any:
 class Networks:
     """Networks of both spaces: `left`, and `right` if the test functions have other variables.
 
-    A `halved` network serves both spaces: the first half of the outputs are trial functions, the others test functions,
-    with the same hidden layers.
+    The outputs of a `halved` network are trial functions, then test functions, with the same hidden layers.
     """
 
     left: NetworkBasis
@@ -137,11 +130,9 @@ class Networks:
 
     @property
     def parameters(self) -> Any:
-        """Trained parameters."""
         return [basis.variables for basis in (self.left, self.right) if basis is not None]
 
     def with_parameters(self, parameters: Any) -> Networks:
-        """Return the networks with other parameters."""
         right = None if self.right is None else self.right.with_variables(parameters[1])
         return replace(self, left=self.left.with_variables(parameters[0]), right=right)
 
@@ -181,10 +172,9 @@ class State:
 class Trainer:
     """Training of networks, reproducible for the same seed and processor.
 
-    The `networks` are trained by a `loss` for `outputs` functions. The `recipe` has the options. `draw` returns the
-    rows of round 0, 1, ...: fields (m, ...), and `weight` (m,) for weighted rows. `judge` returns held-out values of
-    networks: ascending ones of a symmetric form, otherwise singular values. `origins` are those of the networks, by
-    view. `watch` is called at every check with the state, from which a training resumes with identical results.
+    `draw` returns the rows of round 0, 1, ...: fields (m, ...), and `weight` (m,) for weighted rows. `judge` returns
+    held-out values of networks: ascending ones of a symmetric form, otherwise singular values. `watch` is called at
+    every check with the state, from which a training resumes with identical results.
     """
 
     networks: Networks
@@ -199,10 +189,7 @@ class Trainer:
     tell: Callable[[int, float], None] = field(default=lambda step, loss: None)
 
     def run(self, state: State | None = None) -> Networks:
-        """Return the best networks of the training.
-
-        It starts from a `state` if given. Raises ValueError for an invalid mu.
-        """
+        """Return the best networks of the training, from a `state` if given; raise ValueError for invalid mu."""
         numpy, recipe = jax().numpy, self.recipe
         if recipe.mu is not None and self.loss.two_sided:
             raise ValueError("mu requires a symmetric operator; the low-rank loss has no mu.")
@@ -242,8 +229,8 @@ class Trainer:
                 break
         if len(losses) > 1 and math.isfinite(losses[-1]) and not self._sane(losses):
             warn_user(
-                f"the loss of the network grew from {losses[0]:.3g} to {losses[-1]:.3g} during training, and earlier "
-                "functions are used: lower the learning rate (rate)",
+                f"the loss of the network grew from {losses[0]:.3g} to {losses[-1]:.3g} during training, and "
+                "earlier functions are used: lower the learning rate (rate)",
                 FitWarning,
             )
         return self._at(state.best)
@@ -252,10 +239,7 @@ class Trainer:
         return self.networks.with_parameters(_tree(self.networks.parameters, leaves))
 
     def _pool(self, number: int) -> dict[str, Array]:
-        """Return the rows of a round with positive weight, in float32.
-
-        Points are centered, weights have the mean 1.
-        """
+        """Return the rows of a round with positive weight, in float32, centered, with weights of mean 1."""
         pool = dict(self.draw(number))
         if "weight" in pool:
             counted = np.flatnonzero(pool["weight"] > 0)
@@ -304,10 +288,7 @@ class Trainer:
         return replace(state, best=arrays, values=values) if better else state
 
     def _sane(self, losses: list[float]) -> bool:
-        """Return whether the loss has not grown too far.
-
-        Beyond, functions may be steps of zero energy.
-        """
+        """Return whether the loss has not grown too far: beyond, functions may be steps of zero energy."""
         return losses[-1] < FAR * max(losses[0], self.outputs)
 
     def _improves(self, values: Array, before: Array) -> bool:

@@ -1,12 +1,8 @@
 """Solvers of the generalized eigenvalue problem: by regularization or by truncation of the Gram matrix.
 
-`Regularized`, the default, reports Rayleigh-Ritz values in the span of the leading functions of the penalized problem.
-`Truncated` keeps all directions of the Gram matrix above rounding, for comparisons to machine precision.
-`BurerMonteiro` is the solver of an `SDPEmbedding`.
-
-    >>> import daskspectral as dsp
-    >>> dsp.SpectralDecomposition(solver=dsp.solvers.Regularized(0.1)).get_params()["solver__penalty"]
-    0.1
+>>> import daskspectral as dsp
+>>> dsp.SpectralDecomposition(solver=dsp.solvers.Regularized(0.1)).get_params()["solver__penalty"]
+0.1
 """
 
 from __future__ import annotations
@@ -29,11 +25,10 @@ class Regularized(Parameterized):
     Parameters
     ----------
     penalty : float or "auto", default="auto"
-        Strength c of the penalty on rough functions, usually 1. The penalty is c κ / n times the squared norm of a
-        function, with κ the roughness of the form's functionals and n the number of rows; it is scale-invariant.
-        "auto": chosen with the kernel, 0.1 or 1, and from 0.01 to 100 for operators with singular values; 1 if the
-        kernel is fixed. On a FourierBasis 1, and chosen from 1e-4 to 1 if the kernel is fixed. The choice does not
-        depend on the unit of sample weights; these multiply c if they count rows more than once.
+        Strength c of the penalty on rough functions, c κ / n times the squared norm of a function, κ the roughness of
+        the form's functionals and n the number of rows; scale-invariant. "auto": chosen with the kernel, 0.1 or 1,
+        and from 0.01 to 100 for operators with singular values; 1 if the kernel is fixed. On a FourierBasis 1, and
+        chosen from 1e-4 to 1 if the kernel is fixed. Sample weights multiply c if they count rows more than once.
 
     See Also
     --------
@@ -63,18 +58,16 @@ class Regularized(Parameterized):
 
 @dataclass(frozen=True)
 class Truncated(Parameterized):
-    """Solution in all directions of the Gram matrices above a relative cutoff.
-
-    Functions are scaled to unit norm first.
+    """Solution in all directions of the Gram matrices above a relative cutoff, at unit norms.
 
     Parameters
     ----------
     rtol : float, optional
         Relative cutoff of the Gram matrices' eigenvalues; by default 1e-10 in float64, 1e-6 in float32.
     min_support : float, default=10.0
-        Least effective number of rows, (sum φ)² / sum φ², of a function of a radial kernel. Functions with fewer
-        are dropped with a RankWarning: their eigenvalues are artifacts of these few rows. A row of weight 2 counts
-        as two; weights w with sum w < (sum w)² / sum w², such as probabilities, are scaled to equality first.
+        Least effective number of rows, (sum φ)² / sum φ², of a function of a radial kernel. Functions with fewer are
+        dropped with a RankWarning: their eigenvalues are artifacts. Weights w with sum w < (sum w)² / sum w², such as
+        probabilities, are scaled to equality first.
     ridge : float, default=0.0
         Added to the diagonal of a symmetric form, relative to its mean; never to the Gram matrix.
 
@@ -142,10 +135,7 @@ Solving = Regularized | Truncated
 
 
 def solving(value: Any) -> Solving:
-    """Return the solver of an estimator; raise TypeError if it is of another type.
-
-    None means `Regularized()`.
-    """
+    """Return the solver of an estimator, `Regularized()` for None; raise TypeError for another type."""
     expected = "Regularized(penalty) or Truncated(rtol) of daskspectral.solvers, or None for the first"
     found: Solving = Regularized() if value is None else value
     check_type("solver", found, (Regularized, Truncated), expected)

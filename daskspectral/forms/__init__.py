@@ -4,21 +4,17 @@
     def schroedinger(f, g, x):
         return inner(grad(f), grad(g)) + inner(f, g, weight=x.potential)
 
-The function is called once with symbols. It returns a small expression (a sum of products of atoms) that can be
-compared, hashed, saved, and contracted by a basis, often without an array of shape (p, rows, d).
-`x.potential` is a field of the data, an array with one entry for each row.
+The function is called once with symbols; `x.potential` is a field of the data, with one entry for each row.
 
     inner(a, b, weight=None)    the product of an expression of f and one of g, times a field (n,)
-    grad(f)                     the gradient, to be paired with another gradient
+    grad(f)                     the gradient
     partial(f, 0, 2)            a partial derivative, with one order for each coordinate
     along(f, x.u)               u · ∇f, for directions u (n, d)
-    along_each(f, x.u)          u_m · ∇f for each of m directions (n, m, d), to be paired with along_each(g, ...)
-    second(f, x.a)              Σ_ij a_ij ∂_i ∂_j f, for matrices a (n, d, d); without a field, the Laplacian of f
+    along_each(f, x.u)          u_m · ∇f for each of m directions (n, m, d)
+    second(f, x.a)              Σ_ij a_ij ∂_i ∂_j f, for matrices a (n, d, d); without a field, the Laplacian
     at(f, x.y)                  f at other points y (n, d) of the same row, such as a second view
 
 Expressions of one function can be added, subtracted, and multiplied by numbers and fields (n,).
-`operators.SymmetricForm(form)` and `operators.BilinearForm(form)` make operators of forms;
-`daskspectral.testing.check_form` tests a form.
 
     >>> import numpy as np
     >>> import daskspectral as dsp

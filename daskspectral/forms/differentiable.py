@@ -1,7 +1,6 @@
 """Forms in JAX, for functions that are differentiated with respect to their parameters.
 
-A function maps points (c, d) to values (c, k), each row separately. JAX computes its derivatives with respect to the
-points, and the results can be differentiated again with respect to parameters.
+A function maps points (c, d) to values (c, k), each row separately.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ def jax() -> Any:
         import jax as package
     except ImportError as error:
         raise ImportError(
-            "training of networks needs jax and optax: pip install jax optax. Trained networks are "
-            "evaluated, saved and loaded without them."
+            "training of networks needs jax and optax: pip install jax optax. Trained networks are evaluated, "
+            "saved and loaded without them."
         ) from error
     return package
 
@@ -57,7 +56,7 @@ def form_matrices(
 ) -> Values:
     """Return the means of a form between k left and q right functions over parts of the rows, (parts, k, q).
 
-    Row i belongs to part i modulo `parts`. Each function is evaluated once, at all rows. `weights` (c,) have mean 1.
+    Row i belongs to part i modulo `parts`. `weights` (c,) have mean 1.
     """
     return _form(expression, left, right, fields, weights, parts, "...chk,...chq->hkq")
 
@@ -105,12 +104,12 @@ def _form(
 
 
 def _along(function: Function, points: Values, direction: Values) -> Values:
-    """Return the derivative along a direction for each row (c, d) or for all rows (1, d), shape (c, k)."""
+    """Return the derivative along a direction for each row (c, d) or for all rows (1, d), (c, k)."""
     return jax().jvp(function, (points,), (jax().numpy.broadcast_to(direction, points.shape),))[1]
 
 
 def _along_all(function: Function, points: Values, directions: Values) -> Values:
-    """Return the derivatives along m directions (m, c, d) or (m, 1, d), shape (c, m, k)."""
+    """Return the derivatives along m directions (m, c, d) or (m, 1, d), (c, m, k)."""
     package = jax()
     slope = package.linearize(function, points)[1]
     shape = (len(directions), *points.shape)

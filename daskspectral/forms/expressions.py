@@ -80,8 +80,8 @@ class Fields:
 class Atom(Registered):
     """Linear operation on a function.
 
-    Scalar atoms are the value, a partial derivative, the derivative along a field, second derivatives with a field of
-    matrices, and sums of scalar atoms. Vector atoms are the gradient and the derivatives along several directions.
+    Scalars: value, partial derivative, derivative along a field, second derivatives with a field of matrices, and
+    sums; vectors: gradient, derivatives along several directions.
 
     Parameters
     ----------
@@ -281,10 +281,7 @@ class LinearExpression(Expression):
 
     @property
     def combined_terms(self) -> tuple[Term, ...]:
-        """Terms, with all scalar ones combined into one.
-
-        Scalar terms are added row by row before they are paired, which costs one matrix product.
-        """
+        """Terms, with all scalar ones combined into one, so that pairing costs one matrix product."""
         factors = collected((t.factor, (t.weight, t.atom)) for t in self.terms)
         terms = tuple(Term(factor, *of) for of, factor in factors.items())
         if len(terms) == 1 or self.vector:

@@ -150,9 +150,7 @@ def grad(f: LinearExpression) -> LinearExpression:
 
 
 def partial(f: LinearExpression, *alpha: int) -> LinearExpression:
-    """Return the partial derivative for a multi-index.
-
-    In two dimensions ``partial(f, 0, 2)`` is d² f / dx_2².
+    """Return the partial derivative for a multi-index: ``partial(f, 0, 2)`` is d² f / dx_2².
 
     Parameters
     ----------
@@ -302,8 +300,8 @@ def _check_field(function: str, field: object, example: str) -> None:
 def _derive(f: LinearExpression, derivative: Callable[[Atom], Atom]) -> LinearExpression:
     if not isinstance(f, LinearExpression) or any(t.atom.kind != "value" or t.weight for t in f.terms):
         raise ValueError(
-            "derivatives apply to f or g without weights: use partial() with a multi-index for higher orders, and "
-            "multiply the derivative by fields, not f"
+            "derivatives apply to f or g without weights: use partial() for higher orders, and multiply the "
+            "derivative by fields, not f"
         )
     return replace(f, terms=tuple(replace(t, atom=derivative(t.atom)) for t in f.terms))
 
@@ -495,9 +493,7 @@ def dirichlet(f: Any, g: Any, x: Any) -> Any:
 
 
 def tangential_dirichlet(normals: int | None = None, tangents: int | None = None) -> Form:
-    """Return the Dirichlet form of a submanifold.
-
-    The normal part is subtracted from the ambient form, or tangential parts are added.
+    """Return the Dirichlet form of a submanifold, by normals to subtract or tangents to add.
 
     Parameters
     ----------

@@ -17,9 +17,8 @@ from daskspectral.registry import Registered
 class Group(Registered, ABC):
     """Group that acts on points x (c, d) by isometries, defined by a few generators.
 
-    Continuous groups also have generators of their Lie algebra, the velocities of one-parameter groups. A continuous
-    function that is invariant under the generators and along the fields of the algebra is invariant under the whole
-    group, and under its closure if it is infinite. Elements are never listed.
+    A continuous function that is invariant under the generators and along the fields of the `algebra` is invariant
+    under the whole group and its closure. Elements are never listed.
 
     See Also
     --------
@@ -60,7 +59,7 @@ class Group(Registered, ABC):
     def check(self, manifold: Manifold) -> None:
         """Raise ValueError, with the generator and the reason, unless all are isometries of the manifold.
 
-        Elements of the algebra must be Killing fields of it whose flows close at 2π (`Manifold.check_killing`).
+        Elements of the algebra must be Killing fields whose flows close at 2π (`Manifold.check_killing`).
         """
         manifold.check_size(self.dimension, f"group {self!r}")
         checks: list[tuple[str, Callable[[], None]]] = []

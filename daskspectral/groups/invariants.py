@@ -30,9 +30,8 @@ Saved = Mapping[str, Any]
 class Invariants:
     """Invariant functions of each level of a manifold under a group.
 
-    Small eigenspaces are built, and the invariant functions are null spaces. For large ones on spheres, zonal kernels
-    are averaged over the group if possible (`average`), without matrices of their size. On a product of which each
-    generator moves one factor, they are products of invariant functions of the factors.
+    Null spaces of small eigenspaces; averages of zonal kernels (`average`) of large ones on spheres; products of
+    invariant functions of the factors if each generator moves one factor.
 
     Examples
     --------
@@ -67,7 +66,7 @@ class Invariants:
     def cost(self, level: int) -> float:
         """Return the estimated cost to compute the functions of a level; 1e8 means a few seconds.
 
-        It is the cube of the size of the eigenspace, lower for orbits of waves, and 0 for averages over the group.
+        The cube of the size of the eigenspace, less for orbits of waves, 0 for averages.
         """
         if self.factors:
             return max(factor.cost(i) for term in self._terms(level) for factor, i in term)
@@ -85,20 +84,17 @@ class Invariants:
         return self.manifold.multiplicity(level) if average is None else average.terms(level)
 
     def functions(self, level: int) -> Functions:
-        """Return the invariant functions of a level, computed once."""
         if level not in self._found:
             self._found[level] = self._made(level)
         return self._found[level]
 
     def state(self, levels: int) -> Saved:
-        """Return the saved state of the functions of the first levels."""
         if self.factors:
             pairs = [pair for level in range(levels) for term in self._terms(level) for pair in term]
             return {"factors": [f.state(max(i for factor, i in pairs if factor is f) + 1) for f in self.factors]}
         return {"levels": [_saved(self.functions(level)) for level in range(levels)]}
 
     def restore(self, state: Saved) -> Invariants:
-        """Return the invariants with the functions of a saved `state`."""
         if "factors" in state:
             for factor, saved in zip(self.factors, state["factors"], strict=True):
                 factor.restore(saved)
@@ -126,7 +122,6 @@ class Invariants:
         return [list(zip(self.factors, levels, strict=True)) for levels in manifold.terms(level)]
 
     def _average(self, level: int) -> PermutationAverage | None:
-        """Return the average that the functions of a level are computed by, or None."""
         if self.manifold.multiplicity(level) <= BUILT:
             return None
         return self.average if self.average is not None and self.average.reaches(level) else None

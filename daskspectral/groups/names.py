@@ -12,8 +12,7 @@ GROUPS = "permutations, cyclic, signflips, rotations:K"
 def parse_group(text: str, dimension: int) -> Group:
     """Return the group `permutations`, `cyclic`, `signflips` or `rotations:K`, or several joined by +.
 
-    The group acts on `dimension` columns; `rotations:K` rotates the plane of the first two by multiples of 2π / K.
-    Raises ValueError with the valid names for other names.
+    `rotations:K` rotates the plane of the first two of `dimension` columns. Raises ValueError for other names.
     """
     parts = [_parse_one(part, text, dimension) for part in text.split("+")]
     return parts[0] if len(parts) == 1 else Generated(parts, text)

@@ -34,24 +34,15 @@ class Representation(Named, ABC):
 
     @abstractmethod
     def matrices(self, group: Group) -> Array:
-        """Return rho(g) of each of the group's generators in their order, (q, k, k).
-
-        Raises ValueError for groups that have no such matrices.
-        """
+        """Return rho(g) of each generator in their order, (q, k, k), or raise ValueError."""
 
     @abstractmethod
     def derived(self, group: Group) -> Array:
-        """Return drho(X) of each element X of the algebra, (a, k, k): the derivative of ρ(exp(s X)) at s = 0.
-
-        Raises ValueError for groups that have no such matrices.
-        """
+        """Return drho(X), the derivative of ρ(exp(s X)) at s = 0, of each X of the algebra, (a, k, k)."""
 
     @final
     def pairs(self, group: Group) -> tuple[list[Isometry], list[KillingField]]:
-        """Return the generators of the group and of its algebra, each with its matrix as one map of d + k coordinates.
-
-        Raises ValueError for groups that have no such matrices.
-        """
+        """Return the generators of group and algebra, each with its matrix as one map of d + k coordinates."""
         isometries = zip(group.generators, self.matrices(group), strict=True)
         algebra = zip(group.algebra, self.derived(group), strict=True)
         return [g.direct_sum(Isometry(rho)) for g, rho in isometries], [
@@ -65,10 +56,7 @@ class Representation(Named, ABC):
 
     @classmethod
     def of(cls, output: Any) -> Representation:
-        """Return a representation by its name, by its matrices (q, k, k), or unchanged.
-
-        Raises ValueError for other values.
-        """
+        """Return a representation by its name or matrices (q, k, k); raise ValueError for other values."""
         if isinstance(output, Representation) or (isinstance(output, str) and output in Representation.family()):
             return Representation.named(output, "output")
         if isinstance(output, (np.ndarray, list, tuple)):
@@ -109,7 +97,7 @@ class VectorRepresentation(Representation):
 class MatrixRepresentation(Representation):
     """Representation by given orthogonal matrices, one for each generator of a group.
 
-    Matrices that are not a representation of the group leave few equivariant functions, or only 0.
+    Matrices that are not a representation leave few equivariant functions, or only 0.
 
     Parameters
     ----------

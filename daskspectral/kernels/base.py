@@ -31,9 +31,8 @@ OVERFLOW = f"powers of scales below {LEAST_SCALE:g} or above {1 / LEAST_SCALE:g}
 class Kernel(Parameterized, ABC):
     """Kernel k(x, y) of points x (c, d) and landmarks y (p, d); matrices have the shape (p, c).
 
-    The parameters are the arguments of the constructor; `check` validates those of a dataclass. `order` is the
-    highest order of a bounded derivative in x (infinite for smooth kernels). It is 1 for the exponential kernel,
-    whose gradient jumps at x = y and is set to 0 there.
+    The parameters are the arguments of the constructor. `order` is 1 for the exponential kernel, whose gradient jumps
+    at x = y and is set to 0 there.
 
     See Also
     --------
@@ -73,7 +72,6 @@ class Kernel(Parameterized, ABC):
 
     @property
     def flat(self) -> Kernel:
-        """Return the kernel without its periods."""
         return self
 
     @abstractmethod
@@ -82,15 +80,15 @@ class Kernel(Parameterized, ABC):
 
     @abstractmethod
     def partial(self, x: Array, y: Array, alpha: MultiIndex) -> Array:
-        """Return the partial derivative of k(., y_i) at x_k, shape (p, c), for a multi-index alpha (d,)."""
+        """Return the partial derivative of k(., y_i) at x_k, (p, c), for a multi-index alpha (d,)."""
 
     def along(self, x: Array, y: Array, direction: Array) -> Array:
-        """Return direction_k . grad k(., y_i)(x_k), shape (p, c), for directions (c, d)."""
+        """Return direction_k . grad k(., y_i)(x_k), (p, c), for directions (c, d)."""
         d = x.shape[1]
         return reduce(operator.add, (self.partial(x, y, unit_index(a, d)) * direction[:, a] for a in range(d)))
 
     def second(self, x: Array, y: Array, matrix: Array | None = None) -> Array:
-        """Return sum_ab matrix_kab d_a d_b k(., y_i)(x_k), shape (p, c), for matrices (c, d, d) or the Laplacian."""
+        """Return sum_ab matrix_kab d_a d_b k(., y_i)(x_k), (p, c), for matrices (c, d, d) or the Laplacian."""
         units = np.eye(x.shape[1], dtype=int)  # multi-indices
 
         def derivative(a: int, b: int) -> Array:
@@ -137,7 +135,6 @@ class Kernel(Parameterized, ABC):
 
     @property
     def geometries(self) -> set[Geometry | None]:
-        """Geometries of all component kernels."""
         return {self.inner.geometry}
 
     @property
@@ -157,16 +154,15 @@ class Kernel(Parameterized, ABC):
 
     @property
     def needs_median(self) -> bool:
-        """True if a scale is the word "median"."""
+        """True if a scale is "median"."""
         return self.has_scale("median")
 
     @property
     def automatic(self) -> bool:
-        """True if a scale is the word "auto", which a search over the data replaces."""
+        """True if a scale is "auto"."""
         return self.has_scale("auto")
 
     def __call__(self, a: Array, b: Array) -> Array:
-        """Return the matrix k(a_i, b_j), shape (len(a), len(b))."""
         return self.values(np.asarray(b, dtype=float), np.asarray(a, dtype=float))
 
     def __add__(self, other: Kernel) -> Sum:
@@ -216,11 +212,9 @@ class Kernel(Parameterized, ABC):
 class ProfileKernel(Kernel):
     """Kernel k(x, y) = q(s), with s = |x - y|² if `geometry` is DISTANCE and s = x.y if it is DOT.
 
-    A subclass sets `geometry`, a class attribute without annotation, and `smoothness`, and defines `profile`. A
-    derivative of order m in x of a function of distances contains derivatives of q in s of orders ceil(m / 2) to m.
-    Therefore `profile` is called with every order up to 2 smoothness + 1, the highest in x; orders above the
-    smoothness have factors that vanish at s = 0. A subclass with fewer derivatives also sets `order`, as `Radial`
-    does.
+    A subclass sets `geometry`, a class attribute without annotation, and `smoothness`, and defines `profile`, which is
+    called with orders up to 2 smoothness + 1 (orders above the smoothness have factors that vanish at s = 0). A
+    subclass with fewer derivatives also sets `order`, as `Radial` does.
 
     See Also
     --------
@@ -238,8 +232,7 @@ class ProfileKernel(Kernel):
 
     @property
     @abstractmethod
-    def geometry(self) -> Geometry:
-        """DISTANCE or DOT."""
+    def geometry(self) -> Geometry: ...
 
     @property
     @abstractmethod
@@ -248,10 +241,7 @@ class ProfileKernel(Kernel):
 
     @abstractmethod
     def profile(self, s: Array, order: int, out: Array) -> Array:
-        """Write q^(order)(s) elementwise into `out` and return it; 0 at s = 0 if it is unbounded there.
-
-        `order` is between 0 and the `order` of the kernel; `out` is never `s`.
-        """
+        """Write q^(order)(s) elementwise into `out`, never `s`, and return it; 0 at s = 0 if unbounded there."""
 
     def profiled(self, s: Array, order: int) -> Array:
         """Return q^(order)(s) as a new array."""
@@ -260,8 +250,7 @@ class ProfileKernel(Kernel):
     def pair(self, s: Array, q: Array, t: Array, *, touching: bool = True) -> None:
         """Write q and T / slope into two buffers, with T = 2 q' for distances and q' for dot products.
 
-        For dot products s is a x.y + b (`affine`). With `touching=False` no distance is 0. Overrides compute q and q'
-        together.
+        For dot products s is a x.y + b (`affine`). With `touching=False` no distance is 0.
         """
         self.profile(s, 0, q)
         self.profile(s, 1, t)
@@ -360,12 +349,10 @@ class Composed(ProfileKernel):
 
     @property
     def parts(self) -> list[Any]:
-        """Component kernels."""
         return [getattr(self, name) for name in self.expects]
 
     @property
     def geometry(self) -> Any:
-        """Common geometry of the parts, or None."""
         first, *others = (part.geometry for part in self.parts)
         return first if all(other is first for other in others) else None
 

@@ -104,7 +104,7 @@ class Dot(GivenProfile):
     q : callable
         Profile, a function of an array.
     derivatives : sequence of callable
-        Derivatives q', q'', ..., functions of an array. With m of them derivatives in x up to order m are available.
+        Derivatives q', q'', ...; with m of them derivatives in x up to order m are available.
 
     See Also
     --------

@@ -18,10 +18,7 @@ from daskspectral.validation import check_number, is_sequence
 
 @dataclass
 class EmbeddedKernel(Kernel):
-    """Kernel of mapped points e(x), e(y), with the map `embedded` and its directional derivative `pushforward`.
-
-    A common shift of both points preserves distances between e(x) and e(y), so it is stationary if its kernel is.
-    """
+    """Kernel of mapped points e(x), e(y), with the map `embedded` and its directional derivative `pushforward`."""
 
     expects: ClassVar = {"kernel": Kernel}
 
@@ -48,10 +45,10 @@ class EmbeddedKernel(Kernel):
 
     @abstractmethod
     def pushforward(self, x: Array, direction: Array) -> Array:
-        """Return the derivative of e at x (c, d) along directions (c, d), shape (c, e)."""
+        """Return the derivative of e at x (c, d) along directions (c, d), (c, e)."""
 
     def second_derivative(self, x: Array, matrix: Array) -> Array:
-        """Return sum_ab matrix_kab d_a d_b e(x_k), shape (c, e); 0 for linear maps."""
+        """Return sum_ab matrix_kab d_a d_b e(x_k), (c, e); 0 for linear maps."""
         return np.zeros_like(self.embedded(x))
 
     def values(self, x: Array, y: Array) -> Array:
@@ -88,7 +85,7 @@ class EmbeddedKernel(Kernel):
         return self.second(x, y, np.broadcast_to(np.multiply.outer(units[0], units[1]), (len(x), d, d)))
 
     def check_columns(self, x: Array, entries: str, count: int) -> None:
-        """Raise ValueError unless points have `count` columns; messages call the parameter `entries`."""
+        """Raise ValueError, which names the parameter `entries`, unless points have `count` columns."""
         if x.shape[1] != count:
             raise ValueError(
                 f"{type(self).__name__} needs one {entries} for each column: it has {count}, but the points have "
@@ -98,9 +95,7 @@ class EmbeddedKernel(Kernel):
 
 @dataclass
 class Mahalanobis(EmbeddedKernel):
-    """Kernel in the metric A Aᵀ, kernel(x A, y A), with a scale for each direction.
-
-    Distances are √((x - y) A Aᵀ (x - y)ᵀ). Derivatives in x are available up to order 2.
+    """Kernel in the metric A Aᵀ, kernel(x A, y A), with derivatives up to order 2.
 
     Parameters
     ----------
@@ -146,7 +141,6 @@ class Mahalanobis(EmbeddedKernel):
 
     @property
     def root(self) -> Array:
-        """A as an array (d, e)."""
         return np.asarray(self.matrix, dtype=float)
 
     @property
@@ -174,11 +168,9 @@ class Mahalanobis(EmbeddedKernel):
 
 @dataclass
 class Periodic(EmbeddedKernel):
-    """Kernel with periodic columns, such as angles, each mapped to a circle.
+    """Kernel with periodic columns, such as angles, each mapped to a circle, with derivatives up to order 2.
 
-    A column x_a of period L becomes the two coordinates L / (2π) (cos(2π x_a / L), sin(2π x_a / L)). Thus x_a and
-    x_a + L are the same point, distances are chords, and short distances hardly change. Derivatives in x are
-    available up to order 2.
+    A column x_a of period L becomes L / (2π) (cos(2π x_a / L), sin(2π x_a / L)): distances are chords.
 
     Parameters
     ----------
@@ -242,7 +234,6 @@ class Periodic(EmbeddedKernel):
         return np.stack(parts, axis=1)
 
     def _columns(self, x: Array) -> list[tuple[Array, ...]]:
-        """Return the one or two coordinates of each column."""
         self.check_columns(x, "period or None", len(self.periods))
         columns: list[tuple[Array, ...]] = []
         for column, period in zip(x.astype(float, copy=False).T, self.periods, strict=True):

@@ -1,7 +1,7 @@
 """Geometries of kernels: the argument s(x, y) of a profile q, and derivatives of q(s(x, y)) in x.
 
-Points are x (c, d), landmarks y (p, d). q(s, order) returns the derivative of this order of the profile, a new array.
-Gradients in x are T (x - y) for distances and T y for dot products, with T = `factor` q'(s).
+Points are x (c, d), landmarks y (p, d). q(s, order) returns a derivative of the profile, a new array. Gradients in x
+are T (x - y) for distances and T y for dot products, with T = `factor` q'(s).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Distance:
     factor = 2.0
 
     def order(self, smoothness: float) -> float:
-        """Return the highest order of a bounded derivative in x, if q has `smoothness` bounded derivatives in s."""
+        """Return the highest order of a bounded derivative in x for a profile of this `smoothness`."""
         return 2 * smoothness + 1
 
     def argument(self, x: Array, y: Array, *, exact: bool) -> Array:
@@ -35,7 +35,6 @@ class Distance:
         return squared_distances(x, y, exact=exact)
 
     def diagonal(self, x: Array) -> Array:
-        """Return s(x_k, x_k), shape (c,)."""
         return np.zeros(len(x))
 
     def partial(self, q: Derivatives, s: Array, x: Array, y: Array, alpha: MultiIndex) -> Array:
@@ -54,7 +53,6 @@ class Distance:
         return result
 
     def along(self, q: Derivatives, s: Array, x: Array, y: Array, direction: Array) -> Array:
-        """Return the derivative of q(s) in x along a direction field, as `Kernel.along`."""
         t = q(s, 1)
         t *= 2
         center = y.mean(axis=0)
@@ -62,7 +60,6 @@ class Distance:
         return t
 
     def second(self, q: Derivatives, s: Array, x: Array, y: Array, matrix: Array | None) -> Array:
-        """Return second derivatives of q(s) in x, contracted with a matrix field, as `Kernel.second`."""
         # d_a d_b q(|u|^2) = 4 q'' u_a u_b + 2 q' (a == b), u = x - y
         first, curvature, d = q(s, 1), q(s, 2), x.shape[1]
         curvature *= 4
@@ -125,7 +122,7 @@ DOT = DotProduct()
 
 
 def squared_distances(x: Array, y: Array, *, exact: bool = False) -> Array:
-    """Return |x - y|² (p, c) for points x (c, d) and landmarks y (p, d), nonnegative, centered at the mean of y.
+    """Return |x - y|² (p, c) for points x (c, d) and landmarks y (p, d), centered at the mean of y.
 
     If `exact`, pairs that rounding cannot distinguish from coincident ones, s ≤ 64 eps (|x|² + |y|²), are set to 0.
     """
@@ -140,7 +137,7 @@ def squared_distances(x: Array, y: Array, *, exact: bool = False) -> Array:
 
 
 def clean_distances(s: Array, xx: Array, yy: Array, *, exact: bool) -> bool:
-    """Clip s (p, c) at 0 in place, if `exact` to exactly 0 for coincident pairs; return whether some may be 0."""
+    """Clip s (p, c) at 0 in place, if `exact` to 0 for coincident pairs; return whether some may be 0."""
     if not exact:
         np.maximum(s, 0, out=s)
         return True

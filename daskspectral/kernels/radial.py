@@ -22,8 +22,7 @@ class Gaussian(ProfileKernel):
     Parameters
     ----------
     scale : float, "median" or "auto"
-        Length in the units of the data. "median" is the median distance between rows, "auto" is chosen by
-        cross-validation.
+        Length in the units of the data, "median", the median distance between rows, or "auto", by cross-validation.
 
     See Also
     --------
@@ -59,8 +58,8 @@ class Gaussian(ProfileKernel):
 class HalfIntegerBessel(ProfileKernel):
     """Kernel z^nu K_nu(z), normalized at 0, with z = rate r and nu = n + 1/2: exp(-z) θ_n(z) / θ_n(0).
 
-    Each derivative in s lowers nu by one: d/ds [z^nu K_nu(z)] = -(rate² / 2) z^(nu-1) K_(nu-1)(z)
-    (Abramowitz and Stegun 9.6.28), so all orders have closed forms.
+    Derivatives in s lower nu by one: d/ds [z^nu K_nu(z)] = -(rate² / 2) z^(nu-1) K_(nu-1)(z) (Abramowitz and Stegun
+    9.6.28).
     """
 
     geometry = DISTANCE
@@ -72,7 +71,6 @@ class HalfIntegerBessel(ProfileKernel):
 
     @property
     def rate(self) -> float:
-        """Ratio z / r."""
         return math.sqrt(2 * self.nu) / number(self.scale)
 
     @property

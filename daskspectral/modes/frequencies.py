@@ -18,8 +18,8 @@ MOST_WAVES = 100_000
 class Frequencies:
     """Frequencies 2π k / period for integer k, |k_a| <= orders[a], of a real Fourier basis.
 
-    The p functions, prod (2 orders[a] + 1) without a `degree`, are the constant, then √2 cos and √2 sin of one k of
-    each pair ±k with sum |k_a| <= degree. `period` is (d,).
+    The p functions are the constant, then √2 cos and √2 sin of one k of each pair ±k, with sum |k_a| <= `degree` if
+    given. `period` is (d,).
 
     Examples
     --------
@@ -34,7 +34,6 @@ class Frequencies:
 
     @property
     def size(self) -> int:
-        """Number of functions p."""
         return 1 + 2 * len(self.half)
 
     @cached_property

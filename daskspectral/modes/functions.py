@@ -18,8 +18,8 @@ VALUES_THERE = 2**26  # per block on an accelerator
 class LatticeValues:
     """Values of k functions with coefficients (p, k), in the order of `basis.FourierLattice` of orders m.
 
-    The functions are 1, √2 cos(j.t), √2 sin(j.t), with j one of each pair ±j in lexicographic order. Complex
-    coefficients yield complex values. Raises ValueError for coefficients of another shape.
+    1, √2 cos(j.t), √2 sin(j.t), j one of each pair ±j in lexicographic order. Complex coefficients yield complex
+    values.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def modes_of(orders: tuple[int, ...], coefficients: Array) -> ComplexArray:
 
 @cache
 def split_for(orders: tuple[int, ...], functions: int) -> Split:
-    """Return the split with the least cost to form the factors and contract this number of functions."""
+    """Return the split of least cost for this number of functions."""
 
     def cost(left: int, right: int) -> float:
         return functions * left * right + FORMING * (left + right + 2 * functions * left)

@@ -1,7 +1,4 @@
-"""Forms as sums of terms, and their matrices and vectors from modes of the data instead of rows.
-
-A term is a weight of the rows times a product of derivatives.
-"""
+"""Forms as sums of terms, and their matrices and vectors from modes of the data instead of rows."""
 
 from __future__ import annotations
 
@@ -39,7 +36,6 @@ class ModeWeight:
 
     @property
     def name(self) -> str:
-        """Name of its modes in moments."""
         parts = [_name(field) for field in self.fields]
         if self.each is not None:
             u, a, v, b = self.each
@@ -65,7 +61,7 @@ class ModeWeight:
 class ModeTerm:
     """Term factor * mean(weight d_left f d_right g), for multi-indices left and right.
 
-    For a functional, the mean of weight d_left f: the weight may have several columns, one for each target.
+    For a functional, the mean of weight d_left f; a weight has one column for each target.
     """
 
     factor: float
@@ -207,8 +203,8 @@ def matrices_of_modes(
 def form_matrix(frequencies: Frequencies, terms: Collection[ModeTerm], modes: Modes) -> Array:
     """Return the sum over rows of factor * weight * d_left φ_i d_right φ_j, (p, p), from modes.
 
-    With c = C / weight of mean modes these are means. Products of cosines and sines are cosines and sines of sums and
-    differences of frequencies: 2 cos k cos l = Re c(k - l) + Re c(k + l), and similarly for the other three.
+    Products of cosines and sines are those of sums and differences of frequencies: 2 cos k cos l = Re c(k - l) + Re
+    c(k + l), c = C / weight, and similarly for the other three.
     """
     half = frequencies.half
     h, p = len(half), frequencies.size

@@ -1,9 +1,7 @@
 """Modes by the nonuniform FFT of `finufft`, or of `cufinufft` on a GPU, to a relative precision eps.
 
-Plans have one thread and an upsampling factor of 2, so that their bits are reproducible, and sums depend on the order
-and the chunks of the rows only up to rounding. Single precision would be up to 1.5 times faster at eps = 1e-6, but has
-larger errors if rows are concentrated: up to 1e-5 of the weight for normal rows, 1e-3 for equal ones. On a GPU the
-order of additions is not fixed: the last bits differ between passes.
+Plans have one thread and an upsampling factor of 2, so that their bits are reproducible; on a GPU the last bits differ
+between passes. Single precision would have errors up to 1e-5 of the weight for normal rows, 1e-3 for equal ones.
 """
 
 from __future__ import annotations
@@ -41,10 +39,7 @@ def available_there() -> bool:
 
 
 def plan(orders: tuple[int, ...], eps: float, device: Device = HOST) -> Any:
-    """Return a plan of type 1, with exp(-i j.t), for modes |j_a| <= orders[a], index j + order.
-
-    Raises ImportError if finufft is not installed.
-    """
+    """Return a plan of type 1, with exp(-i j.t), for modes |j_a| <= orders[a], index j + order."""
     sizes = tuple(2 * order + 1 for order in orders)
     grid = 16 * math.prod(UPSAMPLING * size for size in sizes)
     same: dict[str, Any] = {"eps": eps, "isign": -1, "upsampfac": UPSAMPLING, "modeord": 0}

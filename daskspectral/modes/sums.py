@@ -1,7 +1,4 @@
-"""Sums of modes over rows, by one of two methods, chosen by a fixed table.
-
-Matrix products of real rows are exact up to rounding; the nonuniform FFT has a relative precision eps.
-"""
+"""Sums of modes over rows, by matrix products or the nonuniform FFT, chosen by a fixed table."""
 
 from __future__ import annotations
 
@@ -26,10 +23,7 @@ MOST = 1000  # largest power of two of such a scale
 
 
 class MatmulSum:
-    """Sums over blocks of rows of products of a left factor, times each weight, and a right factor.
-
-    They are computed on the device of the workspace, in which the sums of a thread use the same buffers.
-    """
+    """Sums over blocks of rows of products of a left factor, times each weight, and a right factor."""
 
     def __init__(self, orders: tuple[int, ...], weights: int, workspace: Workspace):
         self.orders, self._device, self._split = orders, workspace.device, split_for(orders, weights)
@@ -44,10 +38,7 @@ class MatmulSum:
         self._sums = device.zeros((weights * left, right))
 
     def add(self, angles: Array, weights: Array | None = None) -> None:
-        """Add rows with finite angles t (c, d) and real weights (w, c); None is one weight of 1.
-
-        Raises ValueError for angles of another shape, or that are not finite.
-        """
+        """Add rows with angles t (c, d) and real weights (w, c), None for one weight of 1; raise ValueError."""
         angles = self._device.put(tensor.checked_angles(angles, len(self.orders)))
         weights = None if weights is None else self._device.put(weights)
         for start in range(0, len(angles), self._rows):
@@ -73,7 +64,6 @@ class NufftSum:
         self._strengths = self._device.empty(0, complex)
 
     def add(self, angles: Array, weights: Array | None = None) -> None:
-        """Add rows, as `MatmulSum.add`."""
         angles, device = tensor.checked_angles(angles, len(self.orders)), self._device
         if not len(angles):
             return
@@ -105,7 +95,6 @@ class NufftSum:
         self._seen |= largest > 0
 
     def result(self) -> ComplexArray:
-        """Return the sums so far, (w, 2 M_1 + 1, ...), index j + M."""
         sums = self._device.get(self._sums)
         mirrored = np.flip(sums, axis=tuple(range(1, sums.ndim)))
         out = np.empty((2 * len(sums), *sums.shape[1:]), dtype=complex)
@@ -127,13 +116,10 @@ def mode_sum(
     """Return an empty sum C_w(j) = sum_i w_i exp(-i j.t_i), |j_a| <= orders[a], of w weights.
 
     The orders are twice those of the functions. The same calls of `add` yield the same bits on any thread; a sum must
-    not be used by two threads at a time. C(-j) is exactly the conjugate of C(j).
-
-    "matmul" is exact up to rounding; "nufft" has a relative precision of eps. Sums with the same `workspace`, of one
-    thread, use the same plan of the transform and its grid, or the same buffers of the factors. On an accelerator, the
-    device of the workspace, "nufft" uses cufinufft, or matrix products if that is not installed.
-
-    Raises ImportError if finufft is not installed.
+    not be used by two threads at a time. C(-j) is exactly the conjugate of C(j). "matmul" is exact up to rounding;
+    "nufft" has a relative precision of eps, and on an accelerator uses cufinufft, or matrix products if that is not
+    installed. Sums with the same `workspace` share plan, grid and buffers. Raises ImportError if finufft is not
+    installed.
 
     Examples
     --------
@@ -163,8 +149,6 @@ def best_method(orders: tuple[int, ...], weights: int, nufft_available: bool) ->
 
 def rows_at_once(method: str, orders: tuple[int, ...]) -> int:
     """Return the rows of a call to `add` for functions of orders m: more are hardly faster.
-
-    A nonuniform FFT is efficient for several rows for each point of its grid; matrix products have smaller blocks.
 
     Examples
     --------
@@ -213,5 +197,5 @@ def mode_cost(orders: tuple[int, ...], method: str, weights: int, device: str) -
 
 @cache
 def split_for(orders: tuple[int, ...], weights: int) -> Split:
-    """Return the split with the least cost to form and multiply, the left factor once for each weight."""
+    """Return the split of least cost, with the left factor once for each weight."""
     return tensor.cheapest(orders, lambda left, right: weights * left * right + FORMING * (weights * left + right))

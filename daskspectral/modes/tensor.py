@@ -1,8 +1,7 @@
 """Sums of modes as matrix products of two factors, which are products of cosines and sines along the axes.
 
-The frequencies of an axis up to o have the 2 o + 1 real rows 1, cos(j t), sin(j t). The products of one row of each
-axis span the modes of the lattice; each entry costs one multiplication. The first axes form the left factor, the others
-the right one, and a GEMM sums over points.
+An axis of frequencies up to o has the 2 o + 1 real rows 1, cos(j t), sin(j t). Products of one row of each axis span
+the modes; the first axes form the left factor, the others the right one, and a GEMM sums over points.
 """
 
 from __future__ import annotations
@@ -33,17 +32,14 @@ class Split:
 
     @property
     def left(self) -> tuple[int, ...]:
-        """Orders of the axes of the left factor."""
         return self.orders[: self.cut]
 
     @property
     def right(self) -> tuple[int, ...]:
-        """Orders of the axes of the right factor."""
         return self.orders[self.cut :]
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of rows of both factors."""
         return size(self.left), size(self.right)
 
     def block_rows(self, copies: int = 1) -> int:
@@ -115,9 +111,9 @@ class Factors:
         self._products = device.empty((2, widest, rows))
 
     def of(self, angles: Array, weights: Array | None = None) -> tuple[Array, Array]:
-        """Return the left (l, b) and right factor (r, b) of angles (b, d), overwritten by the next call.
+        """Return the left (w l, b) and right factor (r, b) of angles (b, d), overwritten by the next call.
 
-        With weights (w, b), the left factor is multiplied by each of them, (w l, b).
+        The left factor is multiplied by each of the weights (w, b).
         """
         b = len(angles)
         wave = self._wave[:b]

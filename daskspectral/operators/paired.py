@@ -216,7 +216,7 @@ class Transfer(Operator):
 
     @property
     def without_optional_lags(self) -> Operator | None:
-        """Operator without the optional lags, which require long trajectories; None if there are none."""
+        """Operator without the optional lags, which require long trajectories, or None."""
         return replace(self, lag=(self.lag,)) if self.reversible and self.lag != self._given else None
 
     def in_rows(self, first: int) -> Transfer:

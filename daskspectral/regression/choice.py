@@ -1,8 +1,4 @@
-"""Selection of the kernel and its scale for a regression, by cross-validation on a pilot sample.
-
-The sums of each candidate are computed once per fold and determine the validation error of every penalty. Landmark
-rows are not dropped: a function k(., y) does not depend on the target at y.
-"""
+"""Selection of the kernel and its scale for a regression, by cross-validation on a pilot sample."""
 
 from __future__ import annotations
 
@@ -48,8 +44,8 @@ def decide_regression(
 ) -> Selection:
     """Return the table of candidates, and the kernel and landmarks of the best.
 
-    Folds are contiguous if `blocks`. Raises InvalidRowError for an invalid row (on_invalid="raise"), and ValueError
-    if no row is valid.
+    Folds are contiguous if `blocks`. Raises InvalidRowError for an invalid row (on_invalid="raise"), ValueError if no
+    row is valid.
     """
     with Pilot.draw(source, operator, rng, blocks=blocks).counted() as pilot:
         return _decided(pilot, source, operator, side, terms, rng)

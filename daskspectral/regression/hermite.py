@@ -1,4 +1,4 @@
-"""HermiteRegressor: kernel regression on values and gradients in one pass."""
+"""Kernel regression on values and gradients in one pass."""
 
 from __future__ import annotations
 
@@ -39,46 +39,40 @@ Array = NDArray[np.floating[Any]]
 
 
 class HermiteRegressor(Regressor):
-    """Kernel regression on values and gradients.
+    """Kernel regression on values and gradients (section 7.2, algorithms 4 and 5 of Cabannes and Bach 2024).
 
-    Section 7.2 and algorithms 4 and 5 of Cabannes and Bach 2024. f = intercept + Σ_i coef_i k(., y_i) at p landmarks
-    minimizes the mean over the rows of
+    f = intercept + Σ_i coef_i k(., y_i) at p landmarks minimizes the mean over the rows of
 
-        (f(x) - y)² + gradient_weight |∇f(x) - t|²,
+        |f(x) - y|² + gradient_weight |∇f(x) - t|²,
 
-    plus alpha coef.K coef, with K the kernel matrix of the landmarks. The intercept is the weighted mean of y, so that
-    a fit to y + b is f + b. One pass sums p × p matrices in O(n p² + n p d). Without gradients this is Nystrom kernel
-    ridge regression.
+    plus alpha coef.K coef, with K the kernel matrix of the landmarks; the intercept is the weighted mean of y. One
+    pass sums p × p matrices in O(n p² + n p d). Without gradients this is Nystrom kernel ridge regression.
 
     Parameters
     ----------
     basis : Landmarks, FourierBasis, "landmarks" or "fourier", optional
         `Landmarks()` by default: 500, or n if there are fewer rows. The kernel "auto" is selected from Matern(1.5),
-        with gradients Matern(2.5), and Gaussian at many scales, by cross-validation on a pilot of at most 10 000
-        rows; for a kernel with scale "auto" only the scale is selected. A FourierBasis is for one to three columns:
-        one pass sums modes, from which kernel, scale and alpha are chosen afterwards. Its kernel is the spectral
-        density of its coefficients, alpha the weight of its squared norm.
+        with gradients Matern(2.5), and Gaussian at many scales, by cross-validation on at most 10 000 rows; a scale
+        "auto" likewise. On a FourierBasis, for one to three columns, kernel, scale and alpha are chosen after the
+        pass.
     alpha : float, "gcv" or None, default=None
-        Weight of the penalty, 0 or more. None minimizes the error on validation folds, computed from the sums per fold.
-        "gcv", and any fit without folds, minimizes robust generalized cross-validation, which can fail badly if p is
-        about n / 2. The penalty is in the units of X: even for linear functions, a column whose standard deviation is a
-        thousandth of the others' has almost no effect at the same alpha. Pass Rows(X, standardize=True) for columns of
-        unequal units.
+        Weight of the penalty, 0 or more. None minimizes the error on validation folds; "gcv", and any fit without
+        folds, robust generalized cross-validation, which can fail badly if p is about n / 2. The penalty is in the
+        units of X: a column whose standard deviation is a thousandth of the others' has almost no effect. Pass
+        Rows(X, standardize=True) for columns of unequal units.
     gradient_weight : float, default=1.0
-        Weight of a gradient against a value, 0 or more. For standardized columns, gradients are converted by the chain
-        rule and weighted in these units.
+        Weight of a gradient against a value, 0 or more, in the units of standardized columns, if any.
     rtol : float, optional
-        Positive relative cutoff, below which directions are rounding errors; by default 1e-15 in float64, 1e-6 in
-        float32.
+        Positive relative cutoff for rounding errors; by default 1e-15 in float64, 1e-6 in float32.
     dtype : {"float64", "float32"}, default="float64"
-        Arithmetic of the features and their products; sums are float64 in any case.
+        Arithmetic of the features and their products; sums are float64.
     device : {"cpu", "cuda", "auto"}, default="cpu"
-        Device of the pass, `predict` and `score`: "cuda" is a GPU (extra `gpu`); as in `SpectralDecomposition`.
+        Device of the pass, `predict` and `score`: "cuda" is a GPU (extra `gpu`).
     folds : int, array of shape (n,), "blocks", "random" or None, default=10
-        Folds of the cross-validation; as in `SpectralDecomposition`. Rows that depend on their neighbors, as in a
-        time series, need "blocks", or labels of the dependent rows.
+        Folds of the cross-validation, as in `SpectralDecomposition`. Dependent rows, as in a time series, need
+        "blocks" or labels.
     random_state : int, Generator or None
-        Seed of the landmarks, which depend on it and on the order of the rows only.
+        Seed of the landmarks.
 
     Attributes
     ----------
@@ -94,13 +88,12 @@ class HermiteRegressor(Regressor):
         Mean squared validation error at alpha_, summed over the targets, with gradients plus gradient_weight times
         their error; None without folds.
     cv_score_ : float or None
-        Validation R² of the values about their mean, or of values and gradients together; None without folds.
+        Validation R² of the values about their mean, or of values and gradients; None without folds.
     cv_curve_ : ndarray of shape (g, 2) or None
         Penalties and their validation errors; None without folds.
     gcv_ : float
-        Robust generalized cross-validation at alpha_: the mean squared residual of values plus gradient_weight
-        times that of gradients, each corrected for its leverage, RSS / (1 - tr / n)² with n values or n d entries
-        of gradients, and raised if the fit is near interpolation (`daskspectral.solve.RidgeProblem.solve`).
+        Robust generalized cross-validation at alpha_: mean squared residuals, each corrected for its leverage, RSS /
+        (1 - tr / n)² with n values or n d entries of gradients, and raised near interpolation.
     gcv_curve_ : ndarray of shape (g, 2)
         Penalties and these scores.
     rank_ : int
@@ -174,10 +167,9 @@ class HermiteRegressor(Regressor):
         Parameters
         ----------
         X : array-like of shape (n, d), Rows, path or URL
-            Points. `Rows(X, columns=...)` selects the columns that f depends on; gradients always have all columns.
+            Points. `Rows(X, columns=...)` selects the columns of f; gradients always have all columns.
         y : array of shape (n,) or (n, m)
-            Targets: a numpy (also memory-mapped), dask, zarr or xarray array, or the path or URL of a zarr array.
-            In an update, those of all rows, old and new.
+            Targets, in the containers of X. In an update, those of all rows, old and new.
         gradients : array of shape (n, d) or (n, m, d), optional
             Derivatives of the targets with respect to the columns of X.
         sample_weight : array of shape (n,), optional
@@ -281,7 +273,6 @@ class HermiteRegressor(Regressor):
     def _discretized(
         self, source: Source, side: FunctionSpace, operator: Regression, *, at_most: bool
     ) -> Discretization:
-        """Return the basis and the scaling of columns."""
         source = standardized(source)
         if side.movable(source, operator):
             source, _ = centered(source, ["x"])
@@ -309,7 +300,6 @@ class HermiteRegressor(Regressor):
         resolve_ridge_cut(self.rtol, self.dtype)
 
     def _summary_parts(self) -> dict[str, Any]:
-        """Return the parts of a `Summary`."""
         moments: Moments = self.moments_
         gradients = "dirichlet" in moments.arrays
         facts = measured_facts(moments) | {

@@ -315,7 +315,7 @@ class NormConstrained(Problem):
 def norm_root(norm: Array, device: Device = HOST) -> Array:
     """Return R (r, s) with Rᵀ K R = I for the r functions of nonzero norm, (r,) if K is diagonal.
 
-    Raises ValueError if there are none.
+    Raises ValueError without such functions.
     """
     null = np.diag(norm) == 0
     if null.all():

@@ -1,38 +1,18 @@
 """Checks of user-defined kernels, bases, forms, operators, solvers, manifolds, groups and estimators.
 
-A kernel (`profile` writes q or one of its derivatives in s = |x - y|² into `out`):
+Each check returns None, or raises AssertionError with the quantity, the position and the size of the error.
 
-    >>> import math
-    >>> from dataclasses import dataclass
-    >>> from daskspectral.kernels import DISTANCE, ProfileKernel
-    >>> @dataclass
-    ... class Cauchy(ProfileKernel):
-    ...     geometry = DISTANCE
-    ...     scale: float = 1.0
-    ...     smoothness = math.inf
-    ...     def profile(self, s, order, out):
-    ...         rate = 1 / self.scale**2
-    ...         out[...] = math.factorial(order) * (-rate) ** order / (1 + rate * s) ** (order + 1)
-    ...         return out
-    >>> check_kernel(Cauchy(0.7))
-
-A form, with fields of the data:
-
+    >>> import numpy as np
+    >>> from daskspectral.basis import CallableBasis
+    >>> waves = CallableBasis(lambda x: np.sin(x).T, lambda x: np.cos(x).T[:, :, None] * np.eye(2)[:, None], d=2)
+    >>> check_basis(waves)
     >>> from daskspectral.forms import form, grad, inner
     >>> @form
     ... def schroedinger(f, g, x):
     ...     return inner(grad(f), grad(g)) + inner(f, g, weight=x.potential)
     >>> check_form(schroedinger)
 
-Functions with their gradients:
-
-    >>> import numpy as np
-    >>> from daskspectral.basis import CallableBasis
-    >>> waves = CallableBasis(lambda x: np.sin(x).T, lambda x: np.cos(x).T[:, :, None] * np.eye(2)[:, None], d=2)
-    >>> check_basis(waves)
-
-`check_operator`, `check_solver`, `check_manifold`, `check_group` and `check_estimator` are for the other classes.
-Each check returns None, or raises AssertionError with the quantity, the position and the size of the error.
+For a kernel see `help(daskspectral.kernels)`.
 """
 
 from daskspectral.testing.basis import check_basis, check_kernel

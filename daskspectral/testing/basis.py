@@ -38,10 +38,9 @@ SINGLE = 1e-3  # relative, of values in float32
 def check_basis(basis: Basis, x: ArrayLike | None = None, *, random_state: int = 0) -> None:
     """Check values, derivatives, sums, copies and saved state of a basis.
 
-    Values are (p, c), and each depends on its point only. Derivatives of every order that the basis declares (up to 4)
-    agree with finite differences, and the next order raises SmoothnessError. Features contain the square root of the
-    weight. The Gram matrix and the Dirichlet form are sums over points of products of features, for blocks of any
-    length, with a constant, and with weights that repeat rows. Copies and the saved state define the same functions.
+    Values are (p, c), each of its point only. Derivatives up to the declared order (at most 4) agree with finite
+    differences, and the next order raises SmoothnessError. The Gram matrix and the Dirichlet form are sums over
+    points, for blocks of any length, with a constant, and with weights that repeat rows.
 
     Parameters
     ----------
@@ -55,7 +54,7 @@ def check_basis(basis: Basis, x: ArrayLike | None = None, *, random_state: int =
     Raises
     ------
     AssertionError
-        If a check fails; the message contains the quantity, the position and the size of the error.
+        If a check fails.
     TypeError
         If the object is not a basis.
 
@@ -188,13 +187,9 @@ COINCIDENT = 1e-7  # relative, of k(x, x): the root of the rounding of a squared
 def check_kernel(kernel: Kernel, d: int = 3, *, x: ArrayLike | None = None, random_state: int = 0) -> None:
     """Check values, derivatives, copies, saved state and basis functions of a kernel.
 
-    Values are symmetric, of the right shape, and positive semidefinite; `diagonal` agrees with them. Derivatives of
-    every order that the kernel declares (up to 4) agree with finite differences, `along` and `second` with `partial`,
-    and the next order raises SmoothnessError. Coincident points have finite values. Copies and the saved state define
-    the same kernel. Then the functions k(., y_i) and their sums are checked.
-
-    A function that is not symmetric or not positive semidefinite is not a kernel, but can be used as a basis: see
-    `check_basis`.
+    Values are symmetric, of the right shape, and positive semidefinite. Derivatives up to the declared order (at most
+    4) agree with finite differences, `along` and `second` with `partial`, and the next order raises SmoothnessError.
+    Functions that are not symmetric or not positive semidefinite can be used as a basis: see `check_basis`.
 
     Parameters
     ----------
@@ -210,7 +205,7 @@ def check_kernel(kernel: Kernel, d: int = 3, *, x: ArrayLike | None = None, rand
     Raises
     ------
     AssertionError
-        If a check fails; the message contains the quantity, the position and the size of the error.
+        If a check fails.
     TypeError
         If the object is not a kernel.
 

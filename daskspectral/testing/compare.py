@@ -1,4 +1,4 @@
-"""Points, comparisons that report the place of failure, and finite differences, shared by the checks."""
+"""Points, comparisons that report the place of failure, and finite differences."""
 
 from __future__ import annotations
 
@@ -65,10 +65,7 @@ def draw_points(x: ArrayLike | None, d: int, rng: np.random.Generator) -> Array:
 
 
 def copies_of(what: str, thing: Thing, expected: type) -> dict[str, Thing]:
-    """Return the pickled copy and, if there is a saved state, the copy read from it, with descriptions.
-
-    Raises AssertionError if the object cannot be pickled or its state cannot be loaded unchanged.
-    """
+    """Return the pickled copy and, if there is a saved state, the copy read from it, with descriptions."""
     try:
         copies = {"its pickled copy": cloudpickle.loads(cloudpickle.dumps(thing))}
     except (pickle.PicklingError, TypeError, AttributeError) as error:
@@ -175,8 +172,8 @@ def check_partials(
             name = f"{what}: the partial derivative {alpha}"
             require(
                 bool(np.all(error <= allowed)),
-                f"{name} cannot be checked: differences of {below} have an error of {error.max():.2g}. There is a "
-                "jump, noise, or a function much narrower than the distances of the points; pass other points as x",
+                f"{name} cannot be checked: differences of {below} have an error of {error.max():.2g}. There is "
+                "a jump, noise, or a very narrow function; pass other points as x",
             )
             compare(f"{name}, against differences of {below}", given(x, alpha), expected, DIFFERENCES, floor)
     if order < math.inf:

@@ -24,9 +24,8 @@ CHUNKINGS = 5
 def check_form(form: Form, left: Basis | None = None, right: Basis | None = None, *, random_state: int = 0) -> None:
     """Check a bilinear form on two bases, with random fields.
 
-    The matrix equals the sum over rows of values and partial derivatives of f_i and g_j. It does not depend on chunks,
-    a weight of 2 equals a repeated row, and it is symmetric if and only if `form.symmetric` is True. A copy and the
-    saved state are equal to the form.
+    The matrix equals the sum over rows of values and partial derivatives of f_i and g_j, for any chunks; a weight of 2
+    equals a repeated row, and it is symmetric if and only if `form.symmetric`.
 
     Parameters
     ----------
@@ -40,7 +39,7 @@ def check_form(form: Form, left: Basis | None = None, right: Basis | None = None
     Raises
     ------
     AssertionError
-        If a check fails; the message contains the quantity, the position and the size of the error.
+        If a check fails.
     SmoothnessError
         If a basis lacks derivatives that the form requires.
     TypeError

@@ -31,9 +31,8 @@ CLOSE = 1e-6  # of differences by a step of 1e-5, relative
 def check_manifold(manifold: Manifold, x: ArrayLike | None = None, *, levels: int = 3, random_state: int = 0) -> None:
     """Check points, normals, tangents and eigenfunctions of a manifold.
 
-    Copies and the saved state are equal. Points lie on the manifold; normals and tangents are orthonormal and span the
-    space. If the manifold can be sampled, its eigenvalues have the declared multiplicities, and the eigenfunctions of
-    the first levels are orthonormal, with derivatives that agree with differences along tangents.
+    If it can be sampled, its eigenvalues have the declared multiplicities, and the eigenfunctions of the first levels
+    are orthonormal, with derivatives that agree with differences along tangents.
 
     Parameters
     ----------
@@ -49,7 +48,7 @@ def check_manifold(manifold: Manifold, x: ArrayLike | None = None, *, levels: in
     Raises
     ------
     AssertionError
-        If a check fails; the message contains the quantity, the position and the size of the error.
+        If a check fails.
 
     See Also
     --------
@@ -92,9 +91,8 @@ def _check_functions(manifold: Manifold, level: int, points: Array, rng: np.rand
 def check_group(group: Group, manifold: Manifold, *, random_state: int = 0) -> None:
     """Check a group of isometries of a manifold.
 
-    Copies and the saved state are equal. Generators, flows of the algebra and words are isometries; a word times its
-    inverse is the identity; a word acts on eigenspaces by an orthogonal matrix. A finite group of at most 1000 elements
-    has as many as `order`.
+    Generators, flows of the algebra and words are isometries; words act on eigenspaces by orthogonal matrices. A
+    finite group of at most 1000 elements has as many as `order`.
 
     Parameters
     ----------
@@ -108,7 +106,7 @@ def check_group(group: Group, manifold: Manifold, *, random_state: int = 0) -> N
     Raises
     ------
     AssertionError
-        If a check fails; the message contains the quantity, the position and the size of the error.
+        If a check fails.
     ValueError
         If a generator is not an isometry.
 
@@ -150,7 +148,7 @@ SINGLE = 1e-2  # the same for single precision
 def check_operator(operator: Operator, d: int = 2, *, random_state: int = 0) -> None:
     """Check the forms, copies and saved state of an operator.
 
-    Each form passes `check_form`; if the operator declares that it annihilates constants, the form of a constant is 0.
+    Each form passes `check_form`; the form of a constant is 0 if this is declared.
 
     Parameters
     ----------
@@ -164,7 +162,7 @@ def check_operator(operator: Operator, d: int = 2, *, random_state: int = 0) -> 
     Raises
     ------
     AssertionError
-        If a check fails; the message contains the quantity, the position and the size of the error.
+        If a check fails.
 
     See Also
     --------
@@ -190,8 +188,8 @@ def check_operator(operator: Operator, d: int = 2, *, random_state: int = 0) -> 
 def check_solver(solver: Problem, *, random_state: int = 0) -> None:
     """Check a spectral problem on a random system of 6 functions.
 
-    Values and functions, up to signs, do not depend on the basis. Ritz values of a solution in its system are its
-    values, and its score is not less than that of random functions.
+    Solutions do not depend on the basis; Ritz values of a solution in its system are its values, and its score is not
+    less than that of random functions.
 
     Parameters
     ----------
@@ -203,7 +201,7 @@ def check_solver(solver: Problem, *, random_state: int = 0) -> None:
     Raises
     ------
     AssertionError
-        If a check fails; the message contains the quantity, the position and the size of the error.
+        If a check fails.
 
     See Also
     --------
@@ -242,8 +240,8 @@ def check_estimator(
 ) -> None:
     """Check invariances of the result of an estimator with fixed functions.
 
-    The result must not depend on chunks, on single precision, on pickling or saving and, if rows are exchangeable, on
-    their order and on whether a row is repeated or has the weight 2.
+    The result must not depend on chunks, single precision, pickling or saving and, if rows are exchangeable, on their
+    order and on whether a row is repeated or has the weight 2.
 
     Parameters
     ----------
@@ -261,7 +259,7 @@ def check_estimator(
     Raises
     ------
     AssertionError
-        If a check fails; the message contains the quantity, the position and the size of the error.
+        If a check fails.
 
     See Also
     --------
