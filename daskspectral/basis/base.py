@@ -29,7 +29,7 @@ DENSE_ROWS = 2048  # enough that adding products (p, p) is cheap; panels fit the
 
 @dataclass(frozen=True, eq=False)
 class Translation:
-    """Functions g with g(x + delta) = T f(x) + t for the functions f of another basis; `matrix` is T, `constant` is t."""
+    """Functions g(x + delta) = T f(x) + t of the functions f of another basis, T = `matrix`, t = `constant`."""
 
     basis: Basis
     matrix: Array
