@@ -33,16 +33,12 @@ def share_of_pairs(rows: int) -> float:
 
 @dataclass(frozen=True)
 class Series:
-    """Order of rows in time: rows `stride` apart are consecutive, within series of `length` rows.
-
-    Without a length all rows are one series. Each member of an ensemble is a series.
-    """
+    """Order of rows in time: rows `stride` apart are consecutive, within series of `length` rows (None: all rows)."""
 
     stride: int = 1
     length: int | None = None
 
     def neighbors(self, numbers: NDArray[np.int64]) -> tuple[Any, Any]:
-        """Return the positions of the first and second rows of all pairs, by ascending numbers."""
         wanted = numbers + self.stride
         places = np.searchsorted(numbers, wanted)
         there = numbers[np.minimum(places, len(numbers) - 1)] == wanted
@@ -84,7 +80,6 @@ class Autocovariance(Registered):
         return Autocovariance(*(one + two for one, two in pairs))
 
     def shifted(self, delta: Array, directions: Array) -> Autocovariance:
-        """Return the sums of points shifted by delta (d,)."""
         first, moved = directions @ self.means, directions @ delta
         products = self.products + np.outer(first, moved) + np.outer(moved, first)
         return replace(
@@ -106,7 +101,6 @@ class AutocovarianceSums:
         self._sums: list[Any] = [np.zeros((r, r)), np.zeros(d), np.zeros(d), 0.0]
 
     def add(self, x: Array, weight: Array | None, numbers: NDArray[np.int64]) -> None:
-        """Add the next rows (c, d) of the task, with their numbers (c,)."""
         stride, old = self._series.stride, 0
         if self._share < 1:
             some = slice(int(np.ceil(self._share * len(x))) + stride)
@@ -134,5 +128,4 @@ class AutocovarianceSums:
         self._sums[3] += float(pairs.sum())
 
     def result(self) -> Autocovariance:
-        """Return the sums."""
         return Autocovariance(*self._sums)

@@ -38,9 +38,7 @@ SPREAD = 2048  # rows of a batch, or two runs, from which correlation is estimat
 
 
 def counted_rows(rows: Moments | NDArray[Any]) -> float:
-    """Return the total weight, or the effective number of rows if it is larger.
-
-    `rows` are moments, or weights (n,).
+    """Return the total weight of moments or weights (n,), or the effective number of rows if it is larger.
 
     For integer weights, the frequencies of rows, this is the total weight, even if some are 0.
     """
@@ -62,8 +60,7 @@ def repeats(rows: Moments | NDArray[Any]) -> float:
 def advise_weights(moments: Moments) -> None:
     """Warn if sample weights are probably not the frequencies of rows.
 
-    Their total is far below the effective number of rows, or they have mean 1 and are so uneven that they count as many
-    more rows than the effective number.
+    Their total is far below the effective number of rows, or they have mean 1 and are very uneven.
     """
     (total, effective), count = _counts(moments), moments.count
     if not total > 0 or not effective > 0:
@@ -84,10 +81,7 @@ def advise_weights(moments: Moments) -> None:
 
 
 def _counts(rows: Moments | NDArray[Any]) -> tuple[float, float]:
-    """Return the total weight and the effective number of rows.
-
-    Twice the former if the latter is not stored.
-    """
+    """Return the total weight and the effective number of rows, or the former twice."""
     if isinstance(rows, Moments):
         total, squares = rows.weight, rows.arrays.get("weight_squares")
     else:
@@ -147,7 +141,6 @@ class RunSums:
         self._waiting = z[full:].copy()
 
     def result(self) -> Array:
-        """Return the sums; remaining rows are a shorter run."""
         self._close()
         return self._sums
 
@@ -158,7 +151,6 @@ class RunSums:
             self._waiting = self._waiting[:0]
 
     def _add(self, z: Array) -> None:
-        """Add runs of rows, (runs, rows, m)."""
         count, rows = z.shape[:2]
         if not count:
             return
@@ -177,8 +169,8 @@ def order_of(moments: Moments) -> float:
     """Return the ratio of variances between and within runs of rows, about 1 for exchangeable rows.
 
     For runs of b rows, F = b (variance of the means of runs) / (variance within runs), averaged over the columns of x
-    and their squares. It estimates the integrated autocorrelation time, in rows, if this is well below b. NaN if there
-    are too few rows, or moments lack these sums.
+    and their squares: the integrated autocorrelation time, in rows, if this is well below b. NaN for too few rows, or
+    without these sums.
     """
     if moments.order is None:
         return math.nan
@@ -191,10 +183,7 @@ def order_of(moments: Moments) -> float:
 
 @np.errstate(over="ignore", invalid="ignore")
 def spreads_of(moments: Moments) -> dict[int, float]:
-    """Return the standard deviations of nonconstant prepared columns, at most 16, by number.
-
-    Empty for moments without sums over runs.
-    """
+    """Return the standard deviations of at most 16 nonconstant prepared columns, by number."""
     if moments.order is None:
         return {}
     rows, _, total, of_runs, inside = moments.order
@@ -210,10 +199,7 @@ UNITS = "use Rows(X, standardize=True)"
 
 
 def unequal_units(spreads: Mapping[int, float], name: Callable[[int], str], *, remedy: str = UNITS) -> str:
-    """Return a warning if standard deviations of columns differ more than a hundredfold, otherwise "".
-
-    `spreads` are standard deviations by the number of the prepared column, and `name` returns its name.
-    """
+    """Return a warning if standard deviations of columns differ more than a hundredfold, otherwise ""."""
     if not spreads or max(spreads.values()) <= UNEQUAL * min(spreads.values()):
         return ""
     both = min(spreads, key=lambda c: spreads[c]), max(spreads, key=lambda c: spreads[c])

@@ -25,9 +25,7 @@ MOST_LEVELS, SAME = 1e5, 1e-6  # levels of a rounded column; share of its range 
 
 
 def distinct_rows(x: Array) -> NDArray[np.intp]:
-    """Return numbers (m,) of the distinct rows of x (m, d).
-
-    Numbers are from 0 in order of appearance, equal for copies of a row.
+    """Return numbers (m,) of the distinct rows of x (m, d), from 0, equal for copies of a row.
 
     If all columns are rounded, to multiples of a step from any origin, equal rows are not copies.
 
@@ -46,9 +44,9 @@ def distinct_rows(x: Array) -> NDArray[np.intp]:
 
 
 def copies_words(x: Array, rows: int) -> str:
-    """Return a warning if many of `rows` are copies, estimated from a sample x (m, d).
+    """Return a warning if many of `rows` are copies, estimated from a sample x (m, d); otherwise "".
 
-    Otherwise "". If each of n rows has c further copies, a sample of m rows contains about c m² / (2 n) pairs.
+    If each of n rows has c further copies, a sample of m rows contains about c m² / (2 n) pairs.
     """
     counts = np.bincount(distinct_rows(x), minlength=1)
     pairs = int(np.sum(counts * (counts - 1)) // 2)
@@ -116,12 +114,12 @@ class Folds(Registered):
     """Sums of moments by group of rows; the groups add up to the whole.
 
     `arrays` contains the sums (G, ...) of each group for every name in `Moments.arrays` except products with columns;
-    `weight` and `count` (G,) are the total weight and the number of rows of each group. With `landmarks`, the last
-    group contains the rows that coincide with landmarks, which are in no fold.
+    `weight` and `count` (G,) are the weight and the number of rows of each group. With `landmarks`, the last group
+    contains the rows that coincide with landmarks, which are in no fold.
 
     `rule` is the kind of folds. Blocks have `block` = (rows, rows per block) of the first fit, with the unit and the
     period of `BlockedFolds` if rows are in several series; labels have `labels`, the value of each fold. `reserved` are
-    the folds without rows on which functions were trained: validation values are those of these folds only.
+    the folds without rows on which functions were trained, the only ones for validation values.
 
     Examples
     --------
@@ -145,7 +143,6 @@ class Folds(Registered):
 
     @property
     def number(self) -> int:
-        """Number K of folds."""
         return len(self.count) - self.landmarks
 
     @property
@@ -184,11 +181,9 @@ class Folds(Registered):
 
     @property
     def filled(self) -> list[int]:
-        """Folds with rows of positive weight."""
         return [fold for fold in range(self.number) if self.weight[fold] > 0]
 
     def of(self, group: int) -> dict[str, Array]:
-        """Return the sums of one group."""
         return {name: values[group] for name, values in self.arrays.items()}
 
     def mapped(self, each: Callable[[Mapping[str, Array], float], Mapping[str, Array]]) -> Folds:
@@ -214,7 +209,6 @@ class Folds(Registered):
         )
 
     def total(self) -> dict[str, Array]:
-        """Return the sums over all groups, added in order."""
         with np.errstate(over="ignore", invalid="ignore"):  # overflow is reported when the moments are solved
             return {name: _added(v, np.arange(len(v))) for name, v in self.arrays.items()}
 
@@ -232,8 +226,8 @@ def gathered(
 ) -> tuple[Folds, dict[str, Array]]:
     """Return folds from the sums of tasks, `name_in(group, name)`, and the total sums.
 
-    A group without rows has zeros. Sums are removed from the mapping one by one, so that at most one is in memory
-    twice; `release` returns the freed memory to the system.
+    Sums are removed from the mapping one by one, so that at most one is in memory twice; `release` returns the freed
+    memory to the system.
     """
     weight, count = sums.pop(WEIGHT), sums.pop(COUNT)
     whole = {key.partition("/")[2]: sums.pop(key) for key in list(sums) if key.startswith(name_in(ALL, ""))}
@@ -252,7 +246,6 @@ def gathered(
 
 
 def _widened(values: Any, groups: int) -> Any:
-    """Return the sums by group, extended by groups of zeros."""
     missing = groups - len(values)
     return np.concatenate([values, np.zeros((missing, *values.shape[1:]), values.dtype)]) if missing else values
 
@@ -302,11 +295,10 @@ class RandomFolds(FoldRule):
 class BlockedFolds(FoldRule):
     """Folds that are contiguous blocks of rows.
 
-    The first `rows` rows are divided into as many blocks as folds, of `length` rows or one more.
-
-    Appended rows are assigned to the folds in turn, in blocks of the same length. Blocks consist of units of `unit`
-    rows: those of one time, or of one member of an ensemble. With a `period`, rows are counted from 0 again in each
-    period of that many rows, so that a block has the same times in all members.
+    The first `rows` rows are divided into as many blocks as folds, of `length` rows or one more. Appended rows are
+    assigned to the folds in turn, in blocks of the same length. Blocks consist of units of `unit` rows: those of one
+    time, or of one member of an ensemble. With a `period`, rows are counted from 0 again in each period of that many
+    rows: a block has the same times in all members.
     """
 
     number: int
@@ -317,12 +309,10 @@ class BlockedFolds(FoldRule):
 
     @property
     def length(self) -> int:
-        """Number of rows of the shortest block."""
         return self.rows // self.number
 
     @cached_property
     def ends(self) -> Array:
-        """Row after the last one of each block."""
         return np.linspace(0, self.rows, self.number + 1).astype(np.int64)[1:]
 
     def of(self, rows: Rows) -> Array:
@@ -335,7 +325,6 @@ class BlockedFolds(FoldRule):
         return min(self.number, int(last - first) + 1)
 
     def block(self, numbers: Array) -> Array:
-        """Return the numbers of the blocks of these rows."""
         numbers = (numbers % self.period if self.period else numbers) // self.unit
         early = np.searchsorted(self.ends, numbers, "right")
         return np.asarray(early + np.maximum(numbers - self.rows, 0) // self.length)
@@ -348,10 +337,7 @@ class BlockedFolds(FoldRule):
 
 @dataclass(frozen=True, eq=False)
 class LabeledFolds(FoldRule):
-    """Folds by labels in the field `fold`: sorted `values`, with the `names` of the user.
-
-    Raises ValueError for a row with another label.
-    """
+    """Folds by labels in the field `fold`: sorted `values`, with the `names` of the user."""
 
     values: Array
     names: tuple[Any, ...]
@@ -384,11 +370,9 @@ class Groups:
 
     @property
     def number(self) -> int:
-        """Number G of groups."""
         return self.fold_rule.number + (self.landmarks is not None)
 
     def of(self, rows: Rows) -> Array:
-        """Return the groups (c,) of these rows."""
         found = self.fold_rule.of(rows)
         return found if self.landmarks is None else np.where(self.landmarks(rows["x"]), self.fold_rule.number, found)
 
@@ -424,8 +408,6 @@ def mixed(numbers: Array) -> Array:
 class LandmarkMatcher:
     """Test of points (c, d) for exact equality with any of the landmarks (p, d).
 
-    The coordinate with most distinct values is compared first, and excludes nearly all points.
-
     Examples
     --------
     >>> test = LandmarkMatcher(np.array([[0.0, 1.0], [2.0, 3.0]]))
@@ -448,7 +430,6 @@ class LandmarkMatcher:
         return "landmarks, which are left out. Use fewer landmarks, or Landmarks(drop_landmark_rows=False)"
 
     def __call__(self, x: Array) -> NDArray[np.bool_]:
-        """Return which of the points (c, d) are landmarks, (c,)."""
         values = np.asarray(x[:, self.column], dtype=float)
         result = np.asarray(self.values[np.searchsorted(self.values[:-1], values)] == values)
         rows = np.flatnonzero(result)

@@ -44,8 +44,8 @@ class Errors:
 
     Values are `reliable` (k,) if the ratio of validation to fitted value (its inverse for singular values) is below
     1.1, the interval is narrower than 30 % of the value plus the operator's `resolution`, and no other functions have a
-    validation value lower by a tenth; or if they are constants, 0 by construction. If there are too few rows or folds,
-    `reason` is the explanation, intervals are NaN, and no value is reliable.
+    validation value lower by a tenth; or if they are constants, 0 by construction. For too few rows or folds, `reason`
+    explains it, intervals are NaN, and no value is reliable.
     """
 
     intervals: Array
@@ -62,8 +62,8 @@ def errors_of(
 ) -> Errors:
     """Return the error bars of the solution of a problem, from the folds of its moments.
 
-    Intervals are extended to the values of other functions, which are lower by the factors `finalist_gap` (k,). There
-    are no error bars for fewer than `least` rows.
+    Intervals are extended to the values of other functions, lower by the factors `finalist_gap` (k,). Fewer than
+    `least` rows have no error bars.
     """
     k, rows = len(problem.whole.values), problem.count_of_rows
     if not k:
@@ -114,10 +114,7 @@ def lowered(intervals: Array, factors: Array) -> Array:
 
 
 def jackknife_factor(folds: Folds, number: int) -> float:
-    """Return the factor from a sum of squared deviations to a jackknife variance.
-
-    Deviations are those of `number` solutions, each without a fold.
-    """
+    """Return the factor from a sum of squared deviations of `number` solutions to a jackknife variance."""
     # rows that coincide with landmarks are in no fold: the variance of other rows is increased for them
     share = 1.0 - (folds.weight[-1] / folds.weight.sum() if folds.landmarks else 0.0)
     return float((number - 1) / number / max(share, 1e-3))
@@ -130,12 +127,7 @@ def jackknife_errors(samples: NDArray[Any], factor: float) -> Array:
 
 
 def jackknife_ends(samples: Array, factor: float) -> Array:
-    """Return the ends (..., 2) of 95 % jackknife intervals.
-
-    Intervals are around samples[0], by the jackknife of samples[1:], each without a fold.
-
-    NaN if there are fewer than two folds.
-    """
+    """Return 95 % intervals (..., 2) around samples[0], by the jackknife of samples[1:]; NaN without two."""
     number = len(samples) - 1
     if number < 2:
         return np.full((*samples.shape[1:], 2), np.nan)
@@ -180,10 +172,7 @@ def pattern_ends(problem: GalerkinProblem, folds: Folds, groups: NDArray[np.int6
 
 
 class _LeftOut:
-    """Solution without one fold, rotated to the solution of all rows, with its sums on that fold.
-
-    The sums of folds are those of `GalerkinProblem.reduced`.
-    """
+    """Solution without one fold, rotated to that of all rows, with its sums on that fold."""
 
     def __init__(self, problem: GalerkinProblem, folds: Folds, fold: int):
         self.weight, whole = float(folds.weight[fold]), problem.whole
@@ -231,10 +220,7 @@ class _LeftOut:
 
 
 def _turn(overlap: Any, nulls: int) -> Any:
-    """Return the rotation (k', k) of the functions of a part to those of all rows.
-
-    Null functions stay separate.
-    """
+    """Return the rotation (k', k) of a part's functions to those of all rows, null functions apart."""
     turn = np.zeros(overlap.shape, overlap.dtype)
     null = min(nulls, *overlap.shape)
     for some in (slice(0, null), slice(null, None)):
@@ -275,10 +261,7 @@ def _intervals(fitted: Array, held_out: Array, standard: Array, number: int) -> 
 
 
 def _groups(values: Any, standard: Array, nulls: int = 0) -> NDArray[np.int64]:
-    """Return groups of consecutive values that differ by at most two standard errors.
-
-    The first `nulls` values are 0 for any rows, and in no group with others.
-    """
+    """Return groups of consecutive values that differ by at most two standard errors, null values apart."""
     gaps = np.abs(np.diff(values))
     apart = gaps > 2 * np.hypot(standard[1:], standard[:-1])
     apart[max(0, nulls - 1) : nulls] = True

@@ -31,10 +31,7 @@ class JumpSystem(System):
 
     @classmethod
     def of(cls, measured: Moments, count: int) -> JumpSystem:
-        """Return the system for `count` values.
-
-        Raises ValueError if sums are not finite, or all weights are 0.
-        """
+        """Return the system for `count` values; raise ValueError if sums are not finite, or weights 0."""
         checked_means(measured)
         basis, p = measured.basis, measured.basis.size
         span = jump_span(symmetric(measured.arrays[JUMPS], p).toarray(), 2 * ritz_size(count))
@@ -61,9 +58,7 @@ class JumpSystem(System):
 
 
 def gap_ratios(moments: Moments, coefficients: Array) -> tuple[Array, Array]:
-    """Return the ratios of successive eigenvalues, with standard errors.
-
-    They are r_k = (λ_k + e) / (λ_(k + 1) + e), e = 3e-5, k = 2 to K - 1, of K functions.
+    """Return ratios r_k = (λ_k + e) / (λ_(k + 1) + e), e = 3e-5, of eigenvalues, with standard errors.
 
     Values without a fold are those of the same functions, correct to first order. Errors are 0 without folds.
     """

@@ -48,7 +48,7 @@ class WeightedModes:
 
     The lattice is the measured one, or one of lower frequencies. `sums` are those of all rows, with matrices of the
     forms; the data count as `rows` rows; `scale` is S (p,); `precision` is the relative precision of matrices from
-    modes, limited by the transform or by rounding.
+    modes.
     """
 
     def __init__(self, moments: Moments, kernel: Kernel, lattice: FourierLattice):
@@ -79,9 +79,9 @@ class WeightedModes:
     def leading(self, c: float, count: int, most: int) -> tuple[Array, int]:
         """Return an orthonormal basis (p, r) of leading functions, and the rank of the data.
 
-        At most `most` functions follow the constant. They are orthonormal in the norm of the kernel: if normalized on
-        the data, smooth functions would be lost in the rounding of rough ones. c is the least penalty, and `count` the
-        number of values, for which they are used.
+        At most `most` functions follow the constant, for the least penalty c and `count` values. They are orthonormal
+        in the norm of the kernel: if normalized on the data, smooth functions would be lost in the rounding of rough
+        ones.
         """
         a, b, lattice = self.mean(self.sums["gram"]), self.energy(), self.basis.inner
         p = len(a)
@@ -107,10 +107,7 @@ class WeightedModes:
         return scipy.linalg.block_diag(np.eye(null), vectors), rank + null
 
     def coarser(self, share: float, span: Array, count: int) -> tuple[float, Moments]:
-        """Return moments for a share of the frequencies, and the exact share.
-
-        The functions are found by subspace iteration from the `leading` functions of all frequencies.
-        """
+        """Return moments for a share of the frequencies, and the exact share, by subspace iteration."""
         inner, total = self._pencil
         lattice, null = self.basis.inner, len(span) - len(inner)
         below = lattice.truncated([max(1, int(share * order)) for order in lattice.orders])
@@ -151,10 +148,7 @@ class WeightedModes:
 
 @dataclass(frozen=True, eq=False)
 class ModeSystem(System):
-    """Moments of the leading functions `span` (p, r) of `weighted` modes.
-
-    The rows determine `rank` of them.
-    """
+    """Moments of the leading functions `span` (p, r) of `weighted` modes, of which the rows determine `rank`."""
 
     weighted: WeightedModes = field(kw_only=True)
     span: Array = field(kw_only=True)
@@ -164,10 +158,7 @@ class ModeSystem(System):
     def of(
         cls, moments: Moments, kernel: Kernel, orders: Sequence[int] | None, penalty: float | None, count: int
     ) -> ModeSystem:
-        """Return the system of modes for the spectral density of a kernel, on the frequencies up to `orders`.
-
-        Raises ValueError for too many functions without a penalty.
-        """
+        """Return the system of modes for the spectral density of a kernel, on the frequencies up to `orders`."""
         whole: Any = moments.basis
         lattice = whole if orders is None else whole.truncated(orders)
         weighted, ritz, size = WeightedModes(moments, kernel, lattice), ritz_size(count), lattice.size

@@ -138,15 +138,11 @@ class Moments(Registered):
 
     @property
     def fingerprint(self) -> str:
-        """Digest of bases, operator, preparation of columns and dtype.
-
-        Moments with equal digests can be added.
-        """
+        """Digest of bases, operator, preparation of columns and dtype, equal if moments can be added."""
         return digest_of(self._digests)
 
     @property
     def _digests(self) -> dict[str, str]:
-        """Digest of each part by name."""
         measured = (self.operator.forms, self.operator.functionals)
         return {
             "bases (kernel, landmarks)": digest_of([encode(self.basis), encode(self.right_basis)]),
@@ -162,10 +158,7 @@ class Moments(Registered):
 
     @property
     def pairs(self) -> Pairs | None:
-        """Conversion of pairwise sums of rows with missing values to means.
-
-        None without missing values.
-        """
+        """Conversion of pairwise sums of rows with missing values to means; None without missing values."""
         if PRESENT not in self.arrays:
             return None
         d, columns = self.basis.dimension, self.preparation["columns"]
@@ -175,7 +168,6 @@ class Moments(Registered):
 
     @cached_property
     def _completed(self) -> Mapping[str, Array]:
-        """Means by pairs of columns; empty without missing values."""
         if self.pairs is None:
             return {}
         found = self.pairs.completed({name: values / self.weight for name, values in self.arrays.items()})
@@ -187,10 +179,7 @@ class Moments(Registered):
 
     @property
     def clipped(self) -> float:
-        """Share of negative eigenvalues, in absolute value, of the pairwise covariance.
-
-        0 without missing values.
-        """
+        """Share of negative eigenvalues, in absolute value, of the pairwise covariance; 0 without missing values."""
         return float(self._completed.get(CLIPPED, 0.0))
 
     @property
@@ -204,10 +193,9 @@ class Moments(Registered):
         return 1 - float(np.diag(self.arrays[PRESENT]).mean() / self.weight) if PRESENT in self.arrays else 0.0
 
     def points(self, functions: Any = 1.0) -> Any:
-        """Return the means of f(x) x, (k, d), of functions with conjugate coefficients (k, p).
+        """Return the means of f(x) x, (k, d), of functions with conjugate coefficients (k, p), by default all.
 
-        (p, d) by default. If they are not stored, they are computed from x = E x + qᵀ (q x - E q x) for orthonormal
-        landmarks q (r, d).
+        If they are not stored, they are computed from x = E x + qᵀ (q x - E q x) for orthonormal landmarks q (r, d).
         """
         if not self.spanned:
             return np.dot(functions, self.mean(POINTS))
@@ -257,7 +245,6 @@ class Moments(Registered):
         )
 
     def _check_addable(self, other: Moments) -> None:
-        """Raise ValueError if the other sums are not of the same functions and forms."""
         if self.operator != other.operator:
             estimated = ""
             if estimate_of(self.operator.density) is not None:

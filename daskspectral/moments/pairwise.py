@@ -54,16 +54,13 @@ def moved(sums: Sums, delta: Array) -> dict[str, Array]:
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Conversion of pairwise sums to means: of covariances if `centered`, otherwise of second moments.
-
-    `names` (D,) are the names of the columns in messages.
-    """
+    """Conversion of pairwise sums to means: of covariances if `centered`, otherwise of second moments."""
 
     centered: bool
     names: tuple[str, ...]
 
     def completed(self, sums: Sums, *, clip: bool = True) -> dict[str, Array]:
-        """Return means as those of complete rows, with negative eigenvalues clipped if `clip`.
+        """Return means as those of complete rows, negative eigenvalues clipped if `clip`.
 
         Raises ValueError if two columns have no common row.
         """
@@ -109,10 +106,7 @@ class Pairs:
 
 
 def _joined(sums: Sums, second: Array, first: Array, constant: float) -> dict[str, Array]:
-    """Return the Gram matrices, the form and the first moments from those of all columns.
-
-    A `constant` function precedes the columns if there is one.
-    """
+    """Return the Gram matrices, the form and the first moments of all columns, after a `constant` if any."""
     p = len(sums["gram"])
     if "right_gram" in sums:
         found = {"gram": second[:p, :p], "form": second[:p, p:], "right_gram": second[p:, p:]}
@@ -124,7 +118,7 @@ def _joined(sums: Sums, second: Array, first: Array, constant: float) -> dict[st
 
 
 def any_pair_alone(counts: Array) -> bool:
-    """Return whether a pair of columns is present in one fold only, from the counts N (K, D, D) of folds."""
+    """Return whether a pair of columns is present in one fold only, from the counts N (K, D, D)."""
     total = counts.sum(axis=0)
     return bool((total - counts.max(axis=0) <= ALONE * total).any())
 

@@ -66,10 +66,7 @@ class Patterns:
         return replace(self, **found)
 
     def in_columns(self, preparation: Any, width: int, units: Any) -> Patterns:
-        """Return the patterns in the `width` raw columns of X, times `units`.
-
-        0 in columns that were left out. `preparation` is that of the points (`data.source.Preparation`).
-        """
+        """Return the patterns in the `width` raw columns of X, 0 in unused ones, times `units`."""
         raw = preparation.of_directions.inverse
         return replace(
             self,
@@ -111,10 +108,7 @@ class MissingSumsError(ValueError, AttributeError):
 
 
 def patterns_of(moments: Moments, coefficients: Functions) -> Patterns:
-    """Return the regression on left functions with coefficients (p, k).
-
-    Raises MissingSumsError if the products with columns were not summed.
-    """
+    """Return the regression on left functions with coefficients (p, k)."""
     if POINTS not in moments.arrays and not moments.spanned:
         raise MissingSumsError(
             "patterns require sums of products with columns, which are missing. Regress the columns on transform(X)"

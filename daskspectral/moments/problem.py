@@ -88,7 +88,6 @@ class GalerkinProblem:
         self.means = self.restricted(means)
 
     def restricted(self, sums: Sums) -> Sums:
-        """Return sums, or means, of the retained functions."""
         left, right = self.left, self.right
         if left.kept.all() and right.kept.all():
             return sums
@@ -136,7 +135,6 @@ class GalerkinProblem:
 
     @cached_property
     def whole(self) -> Solution:
-        """Solution over all rows."""
         span = None if self._pencil is None else self._pencil.leading(self.means["gram"])
         return self.solve(self.means, self.rows, span)
 
@@ -169,10 +167,9 @@ class GalerkinProblem:
 
     @cached_property
     def against_whole(self) -> tuple[Array, Array]:
-        """Gram matrix times the functions of all rows, left (m, k) and right (m', k), in the span of parts.
+        """Gram matrix times the functions of all rows, left (m, k) and right (m', k), in the span.
 
-        The Gram matrix is that of centered functions if the operator centers them, or the norm in which functions are
-        orthonormal.
+        It is that of centered functions if the operator centers them, or the norm in which functions are orthonormal.
         """
         norms = self.norms if self.kind.two_sided else None
         grams = galerkin_system(self.operator, self.means, norms).covariances.grams
@@ -264,10 +261,7 @@ def galerkin_system(
 
 
 def checked_means(moments: Moments) -> dict[str, NDArray[np.floating[Any]]]:
-    """Return the means of all sums.
-
-    Raises ValueError if they are not finite, or weights sum to 0.
-    """
+    """Return the means of all sums; raise ValueError if they are not finite, or weights sum to 0."""
     check_total(moments.weight)
     means = {name: moments.mean(name) for name in moments.arrays if name not in moments.operator.counts}
     if not all(np.isfinite(mean).all() for mean in means.values()):
@@ -299,10 +293,7 @@ class _FunctionSpace:
 
     @cached_property
     def norm(self) -> Real:
-        """Matrix of the squared norm of the retained functions.
-
-        It is the variance of linear functions, independent of units, unless values are relative to the norm.
-        """
+        """Matrix of the squared norm of the retained functions, the variance of linear ones."""
         if not self.linear.any():
             norm = self.basis.norm(self.gram)
         else:
@@ -350,10 +341,7 @@ def _first_half(basis: Basis) -> NDArray[np.bool_]:
 
 
 def advise_support(kept: NDArray[np.bool_], basis: Basis, least: float) -> None:
-    """Warn of basis functions dropped for a support of fewer than `least` rows.
-
-    Raises ValueError if all are.
-    """
+    """Warn of basis functions dropped for a support of fewer than `least` rows; ValueError if all are."""
     if not kept.any():
         raise ValueError(f"all {basis.size} basis functions have a support of fewer than min_support={least:g} rows")
     if not kept.all():
@@ -365,9 +353,7 @@ def advise_support(kept: NDArray[np.bool_], basis: Basis, least: float) -> None:
 
 
 def roughness(operator: Operator, basis: Basis, energy: Real, root: Callable[[], Real]) -> float:
-    """Return kappa, the mean squared norm of the functionals of the form.
-
-    The norm is that of the function space, K, and the mean is over rows.
+    """Return kappa, the mean over rows of the squared norm, in K, of the functionals of the form.
 
     For the Dirichlet form of a smooth radial kernel k(x, y) = q(s) this is -2 d q'(0), d / scale² for a Gaussian; if no
     such constant is known, it is tr(K^+ F) with the mean F = `energy` of the form. `root` returns `inverse_norm(K)`.
@@ -379,10 +365,7 @@ def roughness(operator: Operator, basis: Basis, energy: Real, root: Callable[[],
 
 
 def inverse_norm(norm: Real, dtype: str = "float64", device: Device = HOST) -> Real:
-    """Return R (p, r) with R R^T = K^+ for the norm K (p, p), above rounding.
-
-    Other directions are excluded, because K^+ amplifies the rounding of sums.
-    """
+    """Return R (p, r) with R R^T = K^+, without directions in which K^+ amplifies the rounding of sums."""
     return inverse_root(symmetric_part(norm), CUTS[dtype], device=device)
 
 

@@ -22,8 +22,7 @@ KINDS = {"values": ("gram", "values", "value_squares"), "gradients": ("dirichlet
 def ridge_problem(moments: Moments, gradient_weight: float) -> RidgeProblem:
     """Return the ridge problem of a regression on values, and on gradients if they have a weight.
 
-    It has an intercept if the means of the functions were measured, the operator's functional "first". Raises
-    ValueError if moments are not finite, or all weights are zero.
+    The intercept requires the functional "first". Raises ValueError if moments are not finite, or all weights are zero.
     """
     means = checked_means(moments)
     rows = int(moments.arrays["observed"][0])
@@ -77,8 +76,8 @@ def cross_validate(
 ) -> CrossValidation | None:
     """Return the cross-validation of coefficients (k, m) of the first functions, or None.
 
-    `refit(fold, share)` returns coefficients fitted without a fold, for its share of the weight. The standard error is
-    that of a ratio of sums over folds. None if fewer than two folds have rows, or the targets are constant.
+    `refit(fold, share)` returns coefficients fitted without a fold, for its share of the weight. None if fewer than two
+    folds have rows, or the targets are constant.
     """
     folds = moments.folds
     if folds is None:
@@ -114,10 +113,7 @@ def _spread(moments: Moments) -> float:
 
 
 def _spreads_by_fold(moments: Moments) -> Array:
-    """Return the sum of squares of each fold about the mean over all other folds.
-
-    0 for folds without rows or without others, and if there are no values.
-    """
+    """Return the sum of squares of each fold about the mean over all others, 0 without rows."""
     folds = moments.folds
     assert folds is not None
     own = folds.weight[: folds.number]

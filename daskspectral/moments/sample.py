@@ -92,7 +92,6 @@ class Sample(Registered):
         return cls(np.asarray(batch["x"][rows], float), weights, keys[rows], reach, size)
 
     def shifted(self, delta: Array) -> Sample:
-        """Return the sample of points shifted by delta (d,)."""
         return replace(self, points=self.points + delta)
 
     @property

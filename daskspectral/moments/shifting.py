@@ -39,10 +39,7 @@ class _Shift:
 
     @classmethod
     def of(cls, basis: Basis, before: Mapping[str, Any], mean: Array | None) -> _Shift | None:
-        """Return the shift of prepared points to another mean of columns.
-
-        None if functions are not invariant.
-        """
+        """Return the shift of prepared points to another mean of columns; None without invariance."""
         delta = np.zeros(basis.dimension) if before.get("mean") is None else np.array(before["mean"], float)
         if mean is not None:
             delta -= mean
@@ -52,7 +49,6 @@ class _Shift:
         return None if found is None else cls(delta, found)
 
     def first(self, first: Array, weight: float) -> Array:
-        """Return the sums of the shifted functions."""
         return np.asarray(self.to.matrix @ first + weight * self.to.constant)
 
     def basis(self, other: Basis) -> Basis:
@@ -62,7 +58,6 @@ class _Shift:
 
 
 def _near(one: Any, other: Any, rounding: float) -> bool:
-    """Return whether two encoded objects are equal up to rounding of array entries."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(_near(one[key], other[key], rounding) for key in one)
     if is_sequence(one) and is_sequence(other):
@@ -73,9 +68,9 @@ def _near(one: Any, other: Any, rounding: float) -> bool:
 
 
 def about(moments: Moments, wanted: Moments) -> Moments:
-    """Return the moments with the centers of columns of `wanted`.
+    """Return the moments with the centers of columns of `wanted`, unchanged if they cannot be computed.
 
-    Unchanged if they cannot be computed. Sums over runs of squares of columns cannot be computed, and are NaN.
+    Sums over runs of squares of columns become NaN.
     """
     preparation, right = dict(moments.preparation), moments.preparation.get("right")
     mean, right_basis = wanted.preparation.get("mean"), moments.right_basis

@@ -65,8 +65,8 @@ class System:
     """Moments to be solved, with the strength c of the `penalty`, None for a solution by truncation.
 
     `selection` is the table of candidates if hyperparameters were selected after the pass. `fewer` are moments of fewer
-    functions with their shares of the frequencies, ascending, for the discretization error; without them it is
-    estimated from half of the landmarks.
+    functions with their shares of the frequencies, ascending, for the discretization error; otherwise half of the
+    landmarks estimate it.
     """
 
     moments: Moments
@@ -83,9 +83,8 @@ class System:
     ) -> dict[str, Any]:
         """Return the attributes of an estimator of `count` functions, by name (`moments.attributes`).
 
-        Issues warnings of unreliable results (`moments.reliability`), with the `names` of the columns of X.
-        Eigenvectors of large matrices are computed on the `device`. Raises ValueError if every function of a side
-        vanishes, sums are not finite, or all weights are zero.
+        Issues warnings of unreliable results, with the `names` of the columns of X. Raises ValueError if every function
+        of a side vanishes, sums are not finite, or all weights are zero.
         """
         moments, operator, own = self.moments, self.moments.operator, self.moments.operator.solver
         problem = GalerkinProblem(moments, count, self.penalty, solver, device=device)
@@ -145,7 +144,6 @@ class System:
         return self.finished(found)
 
     def _errors_of_discretization(self, problem: GalerkinProblem, errors: Errors) -> tuple[Array, bool]:
-        """Return discretization errors (k,), and whether half of the landmarks estimate them."""
         values, solver = problem.whole.values, problem.solver
         some = (b for b in self.moments.basis.landmark_parts if b.size >= LEAST_HALVED)
         half = not self.fewer and any(_is_approximate(b, self.moments) for b in some)
@@ -194,9 +192,9 @@ def extrapolated(shares: Sequence[float], changes: Array) -> Array:
 def _ratios_to_graph(problem: GalerkinProblem, moments: Moments) -> Array:
     """Return the ratios (q,) of the energies of functions to those of a neighbor graph.
 
-    Empty for moments without a sample, and for functions that are periodic or vanish on a boundary. If the sample is
-    larger than a graph and the ratios of its first half are large, the second half makes another graph, and the lesser
-    ratios count: about one sample in some hundred has a gap that the rows do not have.
+    Empty without a sample, and for functions that are periodic or vanish on a boundary. If the ratios of the first half
+    of a large sample are large, the lesser ones of two graphs count: one sample in some hundred has a gap that the rows
+    do not have.
     """
     basis = moments.basis
     if moments.sample is None or basis.periodic or basis.vanishes:

@@ -31,10 +31,7 @@ def half_splits(folds: int, times: int, rng: np.random.Generator) -> list[Split]
 
 
 def merged(splits: Sequence[Split], folds: int) -> tuple[NDArray[np.int64], list[Split]]:
-    """Merge folds that no split separates, and return the part of each and the splits.
-
-    Sums of few parts cost less than sums of all folds, for the same halves.
-    """
+    """Merge folds that no split separates; return the part of each and the splits."""
     inside = np.stack([np.isin(np.arange(folds), fitted) for fitted, _ in splits])
     part = np.unique(inside, axis=1, return_inverse=True)[1].ravel()
     return part, [(np.unique(part[fitted]), np.unique(part[judged])) for fitted, judged in splits]
@@ -44,7 +41,7 @@ def merged(splits: Sequence[Split], folds: int) -> tuple[NDArray[np.int64], list
 class Trial:
     """Moments of a candidate basis by fold, of groups k and, if they exist, K + k.
 
-    The second K groups contain landmarks, or rows among which landmarks were selected. They are for fitting only: in
+    The second K groups contain landmarks, or rows among which these were selected. They are for fitting only: in
     validation they would favor functions that are flat at their landmarks.
     """
 
@@ -60,10 +57,7 @@ class Trial:
         landmark: NDArray[np.bool_],
         folds: int,
     ) -> Trial:
-        """Return the trial of rows (fields (m, ...)) by fold (m,).
-
-        Rows with `landmark` (m,) are for fitting only.
-        """
+        """Return the trial of rows (fields (m, ...)) by fold (m,); rows with `landmark` (m,) are for fitting."""
         group, number, measure = fold + folds * landmark, folds * (1 + bool(landmark.any())), task.measure
         by_group = replace(
             task, groups=Groups(LabeledFolds(np.arange(number), ())), runs=RowRuns.of(measure.left, len(fold))
@@ -86,22 +80,20 @@ class Trial:
         return cls(moments, folds)
 
     def merged(self, splits: Sequence[Split]) -> tuple[Trial, list[Split]]:
-        """Return the trial with merged folds that no split separates, and the splits of these."""
         part, halves = merged(splits, self.folds)
         both = np.concatenate([part, part + part.max() + 1])[: len(self.groups.weight)]
         return Trial(replace(self.moments, folds=self.groups.merged(both)), int(part.max()) + 1), halves
 
     @property
     def groups(self) -> Folds:
-        """Sums by group."""
         assert self.moments.folds is not None
         return self.moments.folds
 
     def judged(self, splits: Sequence[Split], count: int, penalties: Iterable[float | None]) -> list[Array]:
-        """Return the validation values (splits, count) for each penalty c.
+        """Return the validation values (splits, count) for each penalty c, None by truncation.
 
-        A solution by truncation has one c, None. The kind of problem defines the values (`Problem.compared`). Raises
-        LinAlgError if the mean of squared slopes has values far below 0.
+        The kind of problem defines the values (`Problem.compared`). Raises LinAlgError if the mean of squared slopes
+        has values far below 0.
         """
         first, *_ = penalties = list(penalties)
         problem = GalerkinProblem(self.moments, count, first)
@@ -115,7 +107,6 @@ class Trial:
         return found
 
     def _fitted(self, split: Split) -> NDArray[np.int64]:
-        """Return the groups to which functions are fitted, including landmarks of these folds."""
         found = np.concatenate([split[0], split[0] + self.folds])
         return found[found < len(self.groups.weight)]
 

@@ -87,13 +87,13 @@ class RowFunction(ABC):
 
     @abstractmethod
     def block(self, x: Array, out: Array) -> Extrapolated | None:
-        """Write the values at valid, prepared points x (c, d) to `out` (c, columns), NaN if they are undefined.
+        """Write the values at valid, prepared points x (c, d) to `out` (c, columns), NaN if undefined.
 
         Returns the points at which values are extrapolated, for `warning_text`, or None.
         """
 
     def undefined(self, x: Array, count: int) -> str:
-        """Return the error message for values that are undefined at points x (m, d), out of `count` rows."""
+        """Return the error message for values that are undefined at points x (m, d), of `count` rows."""
         return f"the function is undefined at {len(x)} of {count} rows; the first is {x[0]}"
 
     def warning_text(self, found: Tally, count: int) -> str:
@@ -110,10 +110,7 @@ class RowFunction(ABC):
 
     @final
     def __call__(self, rows: Any) -> tuple[Array, Tally]:
-        """Return the values (c, columns) at raw rows, and the number of extrapolated ones.
-
-        Raises ValueError if a value is undefined, unless `nan_rows`.
-        """
+        """Return the values (c, columns) at raw rows, and the number of extrapolated ones."""
         return self._blocks(np.asarray(rows), self.preparation)
 
     @final
@@ -193,8 +190,7 @@ class Result:
     """Shape and labels of the values (n, columns) of a function.
 
     `name` is that of the result, `dims` are its dimensions after the rows, of sizes `shape`, `coords` their coordinates
-    in the form of xarray, `attrs` its attributes. `finish` maps values (c, columns) to (c, *shape) if this is not a
-    plain reshape.
+    in the form of xarray. `finish` maps values (c, columns) to (c, *shape) if this is not a plain reshape.
     """
 
     name: str
@@ -226,7 +222,6 @@ class Result:
         return {self.name, *self.dims}
 
     def lazily(self, values: da.Array) -> da.Array:
-        """Return the result for a dask array (n, columns) with complete rows per block."""
         import dask.array as da
 
         chunks = (values.chunks[0], *((size,) for size in self.shape))
@@ -253,16 +248,13 @@ def apply_rows(
 ) -> Any:
     """Return the values of a function at every row of x, (n, *shape) of the `output`.
 
-    An ExtrapolationWarning reports the number of extrapolated rows, per block if results are lazy.
-
-    The result is a numpy array for rows in memory, unless `lazy`, and otherwise a lazy dask array. With `rows`, the
-    labels of the rows of x, it is an xarray.DataArray with their dimensions and coordinates; those with a name of the
-    result are renamed to x_... . With `out`, values are written to a new zarr group at that path or URL, with one
-    array, its coordinates, and the `provenance` as attributes, and None is returned.
+    A numpy array for rows in memory, unless `lazy`, otherwise a lazy dask array; with labels `rows` of x, an
+    xarray.DataArray with their dimensions and coordinates, those with a name of the result renamed to x_... . With
+    `out`, values are written to a new zarr group of one array, with coordinates and the `provenance` as attributes.
 
     Raises InvalidRowError for an invalid row, unless it becomes NaN, and OSError if a chunk of a zarr array is missing,
     or, with `out`, if the data changed during the pass. Lazy results raise when they are computed, and do not detect
-    changes of the data.
+    changes. An ExtrapolationWarning reports the number of extrapolated rows, per block if lazy.
     """
     source = open_source(x, progress=progress)
     check_whole_source(source)
@@ -362,8 +354,7 @@ def _shown(x: Array) -> str:
 def slopes_of(target: Result, layout: Layout | None, x: Any, width: int) -> Result:
     """Return the output of gradients (n, *targets, d), with respect to the columns of x, of a function.
 
-    With a layout, derivatives are with respect to the columns before weighting, and NaN for those that were left out;
-    the columns of a single array have its dimensions.
+    With a layout, derivatives are with respect to the columns before weighting, and NaN for those that were left out.
     """
     rows = layout is None and is_data_array(x) and x.ndim == 2
     if layout is None:

@@ -33,8 +33,8 @@ FEW_ROWS = 100  # below this, the number of folds may be reduced, and a hash is 
 class FoldRequest:
     """Requested folds: random ones, contiguous blocks, or one per distinct label.
 
-    `values` are the distinct values of the field `labels`, and `names` those of the user; both are unknown until labels
-    outside memory are read. `before` are the folds of an earlier fit, whose rule is continued.
+    `values` are the distinct values of the field `labels`, `names` those of the user, both unknown until labels outside
+    memory are read. `before` are the folds of an earlier fit, whose rule is continued.
     """
 
     number: int = DEFAULT
@@ -46,10 +46,7 @@ class FoldRequest:
     before: Folds | None = None
 
     def counted(self, source: Source) -> FoldRequest:
-        """Return the request with distinct labels; labels outside memory are read once.
-
-        Raises ValueError for a single label, and for more than 100.
-        """
+        """Return the request with its distinct labels, 2 to 100; labels outside memory are read once."""
         if self.labels is None or self.values is not None:
             return self
         reader = source.readers[FOLD]
@@ -59,9 +56,9 @@ class FoldRequest:
         return replace(self, values=_checked_distinct(values), names=tuple(values.tolist()))
 
     def fold_rule(self, source: Source) -> FoldRule | None:
-        """Return the rule that assigns rows to folds.
+        """Return the rule that assigns rows to folds, None for too few rows.
 
-        None if there are too few rows for two folds. Raises ValueError if folds would be empty, or blocks too short.
+        Raises ValueError if folds would be empty, or blocks too short.
         """
         before = self.before
         if self.labels is not None:
@@ -84,7 +81,7 @@ class FoldRequest:
         return RandomFolds(_filled(source, self.number), rule)
 
     def by_number(self, source: Source) -> bool:
-        """Return whether folds are determined by row numbers, so that copies of a row are in several folds."""
+        """Return whether folds are by row numbers, so that copies of a row are in several folds."""
         return self.labels is None and not self.blocks and (self.random or not source.in_time)
 
 
@@ -180,12 +177,10 @@ class _Distinct:
 
 
 def _distinct(batch: Mapping[str, Array]) -> dict[str, _Distinct]:
-    """Return the distinct labels of a batch."""
     return {"labels": _Distinct(np.unique(batch[FOLD])[: MOST + 1])}
 
 
 def _labels(value: Any) -> Array:
-    """Return labels in memory, (n,), or raise ValueError."""
     labels = np.asarray(in_memory(value, "folds"))
     if labels.ndim != 1:
         raise ValueError(f"folds as labels must have the shape (n,), got {labels.shape}")
@@ -225,10 +220,9 @@ def _filled(source: Source, number: int) -> int:
 
 
 def _blocks(source: Source, number: int) -> BlockedFolds | None:
-    """Return blocks of at least the longest lag, fewer ones of few rows.
+    """Return blocks of at least the longest lag, fewer ones of few rows; None for a single one.
 
-    None for a single one. Blocks contain the same times of all series, or complete series if these are short. Raises
-    ValueError if blocks would be too short.
+    Blocks contain the same times of all series, or complete series if these are short.
     """
     n, lag, series = source.n, max(1, source.longest), source.series
     unit, period, several = series.stride, 0, 1

@@ -62,10 +62,7 @@ class SpanFunction(RowFunction):
         return max(least_rows(self.device), self.basis.block_rows)
 
     def _outside(self, x: Array) -> Extrapolated | None:
-        """Return which rows are outside the domain of the basis, or where all nonconstant functions vanish.
-
-        None if neither is known.
-        """
+        """Return which rows are outside the domain or the reach of all functions; None if unknown."""
         if self.basis.domain is not None:
             beyond = self.basis.domain.beyond(x)
             return None if beyond is None else (beyond > FAR, beyond)
@@ -73,10 +70,7 @@ class SpanFunction(RowFunction):
         return None if far is None else (far, None)
 
     def _vanishing(self, x: Array, far: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-        """Return at which of the rows `far` all nonconstant functions vanish.
-
-        None if it is not known. Boundary factors of functions are ignored.
-        """
+        """Return at which of the rows `far` all nonconstant functions vanish, boundary factors apart."""
         parts = [part for part in _without_factors(self.basis) if not isinstance(part, ConstantBasis)]
         for part in parts:
             rows = np.flatnonzero(far)
@@ -117,8 +111,8 @@ def _without_factors(basis: Basis) -> Sequence[Basis]:
 class SpanValues(SpanFunction):
     """Values (c, k) at rows of k functions in the span of a basis of p functions.
 
-    Rows outside the box of a FourierBasis have the values at the nearest point of the box. `coefficients` (p, k), real
-    or complex, determine the dtype; `means` (k,), if given, are subtracted.
+    Rows outside the box of a FourierBasis have the values at its nearest point. `coefficients` (p, k), real or complex,
+    determine the dtype; `means` (k,), if given, are subtracted.
     """
 
     coefficients: Array
@@ -134,7 +128,6 @@ class SpanValues(SpanFunction):
 
     @cached_property
     def _there(self) -> tuple[Device, Basis, Array]:
-        """Device, with the basis and the coefficients on it."""
         device = device_of(self.device)
         return device, device.moved(self.basis), device.put(self.coefficients)
 
@@ -165,11 +158,7 @@ class SpanValues(SpanFunction):
         return extrapolated
 
     def _far(self, x: Array, out: Array) -> NDArray[np.bool_] | None:
-        """Return at which rows all functions at landmarks vanish.
-
-        None if there are others, except constants. Values `out` equal to those of the constants preselect rows, so that
-        kernels are evaluated at few of them.
-        """
+        """Return at which rows all functions at landmarks vanish; None if there are others, except constants."""
         constant, most = 0.0, 0.0
         for part, own in zip(self.basis.parts, slices_of(b.size for b in self.basis.parts), strict=True):
             if isinstance(part, ConstantBasis):
@@ -236,10 +225,7 @@ class SpanLeverage(SpanFunction):
 @final
 @dataclass(frozen=True, eq=False)
 class EquivariantValues(SpanFunction):
-    """Values (c, k) at rows of the combination of equivariant functions with `coefficients` (r, 1).
-
-    They are computed as A^T phi with a matrix A (m, k) per level, for any number of functions.
-    """
+    """Values (c, k) at rows of the combination of equivariant functions with `coefficients` (r, 1)."""
 
     basis: EquivariantBasis
     coefficients: Array
@@ -259,7 +245,6 @@ class EquivariantValues(SpanFunction):
 
     @cached_property
     def _first(self) -> EquivariantBasis | None:
-        """Functions of the coverage, or None."""
         coverage = self.support.coverage
         if coverage is None:
             return None
@@ -280,8 +265,8 @@ class EquivariantValues(SpanFunction):
 class SpanSlopes(SpanFunction):
     """Gradients (c, m n_features) at rows of m functions in the span of a basis.
 
-    Derivatives are with respect to the raw columns of X, function by function; 0 for columns that are not used, and
-    beyond the ends of an interval or box.
+    Derivatives are with respect to the raw columns of X, function by function; 0 for unused columns, and beyond the
+    ends of an interval or box.
     """
 
     noun = "gradients"
@@ -325,6 +310,5 @@ def _features(basis: Basis, points: Array, device: Device = HOST) -> Array:
 
 
 def _at(basis: Basis, points: Array, device: Device, atoms: list[Atom]) -> Evaluation:
-    """Return the evaluation of the functions at points on the device."""
     workspace = Workspace(device)
     return evaluated(basis, Block({"x": points}, np.dtype(float), workspace).on(workspace), atoms)

@@ -44,12 +44,7 @@ def is_share(value: Any) -> bool:
 
 
 def sobolev_order(smoothness: Any, manifold: Manifold) -> float:
-    """Return the smoothness s of Sobolev functions on a manifold.
-
-    The default is 2, or dimension / 2 + 1 if that is larger.
-
-    Raises ValueError if it does not exceed half the dimension.
-    """
+    """Return the smoothness s of Sobolev functions, by default max(2, dimension / 2 + 1)."""
     half = manifold.dimension / 2
     if smoothness is None:
         return SMOOTHNESS if half < SMOOTHNESS else half + 1

@@ -40,8 +40,7 @@ class Spread:
     """Weight, mean (m,) and norms (m,) of columns about the mean, and sums of squared residuals.
 
     The weight is (m,) with missing entries, otherwise (1,). A norm is the root of a sum of squares, which could
-    overflow; it is 0 for a constant column. Addition is by the formula of Chan, Golub and LeVeque (1983), which is
-    accurate for large means.
+    overflow; 0 for a constant column. Addition is by Chan, Golub and LeVeque (1983), accurate for large means.
     """
 
     weight: Any
@@ -78,15 +77,11 @@ class Spread:
 
     @property
     def squares(self) -> Array:
-        """Sums of squares about the mean, (m,)."""
         return self.norms**2
 
     @property
     def explained(self) -> float:
-        """R² = 1 - residuals / squares, averaged over the columns.
-
-        For a constant column 1 if exact, otherwise 0.
-        """
+        """R² = 1 - residuals / squares, averaged over columns; of a constant column 1 if exact, otherwise 0."""
         constant = self.norms == 0
         ratio = self.residuals / np.where(constant, 1.0, self.squares)
         return float(np.mean(np.where(constant, np.where(self.residuals == 0, 1.0, 0.0), 1 - ratio)))
@@ -114,7 +109,6 @@ def added(
 
 
 def _spreads(views: tuple[str, ...], gaps: bool, batch: Mapping[str, Array]) -> dict[str, Spread]:
-    """Return the spreads of the columns of some views."""
     weights = batch.get("weight")
     return {view: Spread.of(np.asarray(batch[view], dtype=float), weights, gaps=gaps) for view in views}
 
@@ -122,9 +116,9 @@ def _spreads(views: tuple[str, ...], gaps: bool, batch: Mapping[str, Array]) -> 
 def standardized(source: Source) -> Source:
     """Return the source with standardized columns (ddof 0), by one pass, if requested.
 
-    Statistics are weighted by sample weights. Scaled columns are multiplied by the factors of the source. Columns that
-    are constant up to rounding keep their scale. Views in the space of x are scaled as x; points in another space have
-    a separate mean and scale. Raises InvalidRowError (on_invalid="raise"), and ValueError if all weights are zero.
+    Statistics are weighted. Columns that are constant up to rounding keep their scale; views in the space of x are
+    scaled as x, those in another space separately. Raises InvalidRowError (on_invalid="raise"), and ValueError if all
+    weights are zero.
     """
     if not source.standardize:
         return source
@@ -158,7 +152,7 @@ def centered(source: Source, views: Iterable[str]) -> tuple[Source, dict[str, Ar
     """Return the source with centered points of views, and largest distances (d,) from centers.
 
     Points are centered if the origin is far away, so that sums are accurate for large means. The center is the median
-    of a few rows, which is one of their values in each column, so that a shift of the data shifts it exactly.
+    of a few rows, one of their values in each column, so that a shift of the data shifts it exactly.
     """
     units: dict[str, Array] = {}
     for view in views:
@@ -201,7 +195,6 @@ class Extent:
         )
 
     def quantiles(self, axis: int) -> tuple[float, float]:
-        """Return the quantiles 0.001 and 0.999 of a column."""
         low, high = np.quantile(self.sample[:, axis], [TAIL, 1 - TAIL])
         return float(low), float(high)
 
@@ -237,10 +230,7 @@ def _extents(numbers: NDArray[np.int64], batch: Mapping[str, Array]) -> dict[str
 
 
 def extent_of(source: Source, rng: np.random.Generator) -> Extent:
-    """Return the extent of the rows of positive weight, with a sample.
-
-    Raises ValueError without any.
-    """
+    """Return the extent of the rows of positive weight, with a sample; ValueError without any."""
     found = extent_from(0, source, rng)
     if found is None:
         raise ValueError("the sum of sample weights must be positive, got zero")
@@ -248,10 +238,7 @@ def extent_of(source: Source, rng: np.random.Generator) -> Extent:
 
 
 def extent_from(start: int, source: Source, rng: np.random.Generator) -> Extent | None:
-    """Return the extent of the rows of positive weight from `start` on, with a sample.
-
-    None without any.
-    """
+    """Return the extent of the rows of positive weight from `start` on, with a sample; None without any."""
     size = min(SAMPLE, source.n)
     numbers = np.sort(rng.integers(0, source.n, size)) if size < source.n else np.arange(size)
     run = Run(source, plan_rows(source, 50.0 * source.row_bytes, start=start), description="ranges")
@@ -269,10 +256,10 @@ LARGE = 1e60  # squares of it, and of its inverse, are far from overflow and und
 
 
 def with_target_scale(operator: Regression, source: Source, *, shifted: bool) -> Regression:
-    """Return the operator with origin and unit of targets, from the first 1000 of them.
+    """Return the operator with origin and unit of targets from the first 1000, nearly always 0 and 1.
 
-    Nearly always 0 and 1. `shifted` allows an origin, for functions that include the constant. Raises ValueError if
-    squares of targets overflow.
+    `shifted` allows an origin, for functions that include the constant. Raises ValueError if squares of targets
+    overflow.
     """
     name = "y" if operator.values else "gradients"
     first = _first(source, name)
@@ -329,8 +316,7 @@ def with_baseline(stacked: StackedRows, rows: Rows, what: str, weight: Any, *, r
     """Return the layout with the baseline of requested anomalies.
 
     Means and trends are weighted by `weight` (n,), if given. Unless `read`, only the times are checked. Raises
-    ValueError if times are missing or too few, or a group of them has no weight, and InvalidRowError for an invalid row
-    (on_invalid="raise").
+    ValueError if times are missing or too few, or a group of them has no weight, and InvalidRowError.
     """
     baseline = Baseline.of(stacked.rows, what, rows.anomaly, rows.detrend or 0)
     if not read:

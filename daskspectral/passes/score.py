@@ -31,8 +31,8 @@ Array = NDArray[np.floating[Any]]
 def measure_score(model: Any, rows: Rows, *, sample_weight: Any = None, progress: bool | None = None) -> SpanScore:
     """Return the score of the functions of a fitted model on rows of its kind, in one pass.
 
-    Raises ValueError if columns differ from those of the fit or there are no more rows than functions, InvalidRowError
-    for the first invalid row (on_invalid="raise"), and OSError if the data change during the pass.
+    Raises ValueError for other columns than those of the fit or too few rows, InvalidRowError, and OSError if the data
+    change during the pass.
     """
     fitted: Moments = model.moments_
     functions = {side: getattr(model, name) for name, side in Attributes(model.solver_).functions.items()}
@@ -68,8 +68,8 @@ def determination(
 ) -> float:
     """Return R² of the values (n, m) of a function for y, (n,) or (n, m), averaged over the targets.
 
-    Raises ValueError if y differs in its number of targets, there is a single row, or weights sum to 0, InvalidRowError
-    for the first invalid row, unless on_invalid="skip", and OSError if the data change during the pass.
+    Raises ValueError for another number of targets, a single row, or weights of sum 0, InvalidRowError, unless
+    on_invalid="skip", and OSError if the data change during the pass.
     """
     source, operator = open_regression(rows, y, weight=sample_weight, progress=progress)
     if (operator.targets or 1) != (targets or 1):
@@ -80,10 +80,7 @@ def determination(
 
 
 def explained(function: RowFunction, source: Source, field: str = "y", unit: float = 1.0) -> float:
-    """Return R² of the values (n, m) of a function for a field of a source, (n,) or (n, m).
-
-    Raises ValueError if there are fewer than two rows, or weights sum to 0.
-    """
+    """Return R² of the values (n, m) of a function for a field of a source, (n,) or (n, m)."""
     scale = function.preparation
     source = source.with_preparation(mean=scale.mean, scale=scale.scale)
     snapshot = Manifest(source)

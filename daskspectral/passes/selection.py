@@ -55,10 +55,7 @@ class Candidate(Registered):
 
     @classmethod
     def of(cls, kernel: str, factor: float, penalty: float | None, score: float, values: Array, why: str) -> Candidate:
-        """Return a candidate with validation values (splits, k).
-
-        A mean is NaN if one of them is not finite.
-        """
+        """Return a candidate with validation values (splits, k); means of values that are not finite are NaN."""
         finite = np.isfinite(values).all(axis=0)
         means = np.where(finite, np.where(finite, values, 0).mean(axis=0), np.nan)
         return cls(kernel, factor, penalty, score, means, len(values), why)
@@ -107,7 +104,6 @@ class Selection(Registered):
 
     @property
     def chosen(self) -> Candidate | None:
-        """Selected candidate."""
         return self.candidates[0] if self.candidates else None
 
     def with_parameters(self, given: Mapping[str, Any]) -> Selection:

@@ -39,10 +39,7 @@ class TrainingState:
     identity: Mapping[str, Any]
 
     def read(self) -> State | None:
-        """Return the state of the training, or None.
-
-        Raises ValueError if it is that of another run.
-        """
+        """Return the state of the training, or None; raise ValueError if it is that of another run."""
         try:
             kind, found = read_state(f"{self.directory}/{TRAINING}")
         except FileNotFoundError:
@@ -56,7 +53,6 @@ class TrainingState:
         return State(**{**state, "losses": tuple(state["losses"])})
 
     def write(self, state: State) -> None:
-        """Write a state atomically."""
         self.directory.make()
         found = {"identity": self._identity(), "state": encode(dict(vars(state)))}
         write_state(f"{self.directory}/{TRAINING}", "training", found, overwrite=True)
@@ -74,9 +70,9 @@ class Session:
     """Fit with open and checked data, with arithmetic of `dtype` on a `device`.
 
     `choose(source, fold_rule, state)` returns the functions and the scaling of columns; a training of networks requires
-    the fold rule for numbers of functions, and the store of its state, or None. If the outline of the functions is
-    `expected`, the plan is made before any work. `choosing` is the memory of the automatic selection in bytes.
-    `lattice` is the outline of a lattice that could replace the functions.
+    the fold rule, and the store of its state. If the outline of the functions is `expected`, the plan is made before
+    any work. `choosing` is the memory of the automatic selection in bytes. `lattice` is the outline of a lattice that
+    could replace the functions.
     """
 
     source: Source
@@ -91,7 +87,6 @@ class Session:
 
     @cached_property
     def folds(self) -> FoldRequest | None:
-        """Requested folds; labels outside memory are read once."""
         return None if self.asked is None else self.asked.counted(self.source)
 
     @cached_property
@@ -107,10 +102,7 @@ class Session:
         return self._planned(self.expected, self.choosing, seconds, faster)
 
     def plan(self) -> PassPlan:
-        """Return the plan of the pass; functions are selected first if it depends on them.
-
-        Raises as `measured`.
-        """
+        """Return the plan of the pass; functions are selected first if it depends on them."""
         Manifest(self.source)  # raises OSError if chunks are missing
         return self.outline or self._planned(self._chosen(None).outline, self.choosing)
 
@@ -120,10 +112,7 @@ class Session:
         checkpoint: str | os.PathLike[str] | None,
         checkpoint_every: float,
     ) -> tuple[Discretization, Moments]:
-        """Return the functions and the moments.
-
-        Resume a checkpoint at the path if it has this `identity`.
-        """
+        """Return the functions and the moments, resumed from a checkpoint of this `identity`."""
         _ = self.outline
         snapshot, saved = Manifest(self.source), None
         if checkpoint is None:
@@ -163,8 +152,8 @@ class Session:
 def measured_further(before: Moments, source: Source, folds: FoldRequest | None, device: str) -> Moments:
     """Return the moments of all rows, given those of the first rows, `before`.
 
-    Only the other rows are summed if the files of the first ones are unchanged. All rows are summed otherwise, and for
-    arrays in memory or dask arrays. Raises ValueError as `check_appended`.
+    Only the other rows are summed if the files of the first ones are unchanged; all are for arrays in memory or dask
+    arrays. Raises ValueError as `check_appended`.
     """
     snapshot = Manifest(source)
     unchanged = check_appended(before, source, snapshot)
@@ -179,12 +168,9 @@ def measured_further(before: Moments, source: Source, folds: FoldRequest | None,
 
 
 def check_appended(before: Moments, source: Source, snapshot: Manifest) -> bool:
-    """Return whether the files of the measured rows are unchanged.
+    """Return whether the files of the measured rows are unchanged, so that only the others must be read.
 
-    Then only the other rows must be read.
-
-    Raises ValueError if there are no further rows, if weights are present only before or only now, and if the first
-    rows are not those that were measured.
+    Raises ValueError without further rows, for weights only before or only now, and for other first rows.
     """
     check_widths(before, source)
     known = before.seen

@@ -60,8 +60,8 @@ class Outline:
     """Properties of the functions that determine a plan.
 
     `sizes` are the numbers p of left functions, and q of right ones, None if they are the same. With `apart`, rows that
-    coincide with landmarks are summed apart from the folds. `basis` is ignored in comparisons, and None until it is
-    known. With `scores`, sums are over the scores of rows in that number of directions.
+    coincide with landmarks are summed apart from the folds. `basis` is ignored in comparisons. With `scores`, sums are
+    over the scores of rows in that number of directions.
     """
 
     sizes: tuple[int, int | None]
@@ -75,11 +75,10 @@ class Discretization(Registered):
     """Functions of a fit: bases, preparation of points, treatment of landmark rows.
 
     `right_basis` is given if the sides have different bases, `right_preparation` if their points are in different
-    spaces. `landmark_rows` is the treatment of rows that coincide with landmarks of the left basis. `penalty` is the
-    strength c of the penalty, and `selection` the table of candidates. `operator` is the operator with estimated
-    parameters, if any. `reserved` are the folds on which a network was not trained. `spanning` functions span all
-    linear ones on these rows, so that products with columns are computed from other sums. Functions `of_rows` are
-    combinations of these rows, not valid for others, and their values at these rows may be known as `scores`.
+    spaces. `penalty` is the strength c of the penalty, and `selection` the table of candidates. `operator` is the
+    operator with estimated parameters, if any. `reserved` are the folds on which a network was not trained. `spanning`
+    functions span all linear ones on these rows, so that products with columns are computed from other sums. Functions
+    `of_rows` are combinations of these rows, not valid for others; their values at these rows may be known as `scores`.
     """
 
     expects: ClassVar = {
@@ -108,7 +107,6 @@ class Discretization(Registered):
 
     @property
     def outline(self) -> Outline:
-        """Outline for a plan."""
         sizes = self.basis.size, None if self.right_basis is None else self.right_basis.size
         directions = None if self.scores is None else self.scores.scores.shape[1]
         return Outline(sizes, self.landmark_rows == LandmarkRows.APART, self.basis, directions)
@@ -120,7 +118,7 @@ class Discretization(Registered):
         return LandmarkMatcher(np.concatenate(found)) if found else None
 
     def share_at_landmarks(self, source: Source) -> float:
-        """Return the share of rows that coincide with landmarks, estimated from a reproducible sample."""
+        """Return the share of rows that coincide with landmarks, from a reproducible sample."""
         if self.coincidence is None:
             return 0.0
         _, points = draw_rows(source, SHARE_SAMPLE, np.random.default_rng(0))
@@ -140,7 +138,6 @@ class Discretization(Registered):
         )
 
     def prepared(self, source: Source, operator: Operator) -> Source:
-        """Return the source with the points of each side prepared."""
         source = source.with_preparation(mean=self.preparation.mean, scale=self.preparation.scale)
         right = self.right_preparation
         if right is not None:
@@ -221,7 +218,6 @@ def plan_sums(
         plan = joined_plan(plan, fold_rule, block=block, row_bytes=source.row_bytes, functions=p)
 
     def groups(ranges: range) -> int:
-        """Return the maximum number of groups of rows in the sum over some ranges."""
         if fold_rule is None:
             return 1
         return fold_rule.most(plan.ranges[ranges[0]][0], plan.ranges[ranges[-1]][1]) + apart
@@ -279,11 +275,9 @@ def measure(
     after: Moments | None = None,
     description: str = "fit",
 ) -> Moments:
-    """Measure the moments of the rows in one pass on the active scheduler.
+    """Measure the moments of the rows in one pass on the active scheduler, after those of `after`.
 
-    Rows of the moments `after` are not read again.
-
-    With a `checkpoint`, the pass resumes from its sums. Raises InvalidRowError for the first invalid row
+    A pass with a `checkpoint` resumes from its sums. Raises InvalidRowError for the first invalid row
     (on_invalid="raise"), PointError for a point outside the manifold of the operator, ValueError if no row remains or
     the checkpoint has another plan, MemoryError if less memory is free than the plan requires, and OSError if the data
     change during the pass.
@@ -409,7 +403,6 @@ def measure_of(
 
 
 def _preparation(source: Source, discretization: Discretization, operator: Operator) -> dict[str, Any]:
-    """Return the preparation of columns, with their number."""
     preparation = discretization.preparation.state() | {"n_features_in": source.n_features_in}
     right = discretization.right_preparation
     if right is not None:

@@ -40,10 +40,7 @@ class Coverage(Registered):
 
     @classmethod
     def of(cls, basis: InvariantBasis | EquivariantBasis, gram: Array, rows: float) -> Coverage:
-        """Return the coverage by levels of at most 100 and n / 10 functions.
-
-        `gram` (p, p) is the mean of u u^T.
-        """
+        """Return the coverage by levels of at most 100 and n / 10 functions, from the mean `gram` of u u^T."""
         size = leading(basis, max(1, min(FUNCTIONS, int(rows / ROWS_OF_A_FUNCTION))))
         values, vectors = eigh(gram[:size, :size])
         return cls(vectors.T / np.sqrt(np.maximum(values, FLOOR * values[-1]))[:, None], float(rows))
@@ -72,12 +69,10 @@ class Support:
 
     @classmethod
     def of(cls, manifold: Manifold, coverage: Coverage | None) -> Self:
-        """Return the support on a manifold, with its ends, if any."""
         ends = manifold.ends
         return cls(ends if np.isfinite(ends).any() else None, coverage)
 
     def nearest(self, x: Array) -> Array:
-        """Return points (c, d) clipped to the ends."""
         return x if self.ends is None else np.clip(x, *self.ends)
 
     def extrapolated(self, x: Array, feature: Array | None, components: int = 1) -> Extrapolated | None:
@@ -116,10 +111,7 @@ def peak(kernel: Kernel, points: Array) -> float:
 
 
 def beyond_reach(kernel: Kernel, points: Array, x: Array) -> NDArray[np.bool_]:
-    """Return at which rows x (c, d) the kernel with all points (p, d) vanishes, below 1e-6.
-
-    False for a kernel that does not decay.
-    """
+    """Return at which rows x (c, d) the kernel with all points (p, d) vanishes, below 1e-6."""
     if not of_distances(kernel.inner):
         return np.zeros(len(x), bool)
     return np.asarray(kernel.values(x, points).max(axis=0) < VANISHED * peak(kernel, points))

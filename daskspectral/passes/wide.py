@@ -85,12 +85,10 @@ class RowScores(Registered):
         return Concatenated((ConstantBasis(q), functions)) if basis.holds_constant else functions
 
     def autocovariance(self, found: Autocovariance) -> Autocovariance:
-        """Return sums over consecutive rows: those of scores, and those of the columns."""
         return replace(found, columns=self.lagged, means=self.pairs)
 
     @property
     def arrays(self) -> dict[str, Array]:
-        """Sums of columns by their names in moments."""
         return {SUMS: self.first, SQUARES: self.squares}
 
 
@@ -104,9 +102,7 @@ def with_points(source: Source, points: Array) -> Source:
 
 
 def leading_components(source: Source, size: int, *, centered: bool) -> tuple[Source, Array, RowScores]:
-    """Return the leading principal components of the rows of a source.
-
-    The result is the source, the directions (r, d) of r <= `size` components, and their scores.
+    """Return the source, r <= `size` directions (r, d) of leading components, and their scores.
 
     If `centered`, components are about the mean, and columns that are not standardized are centered in the returned
     source. The columns are read twice, in blocks if possible; otherwise the rows are held in memory. Raises
@@ -181,10 +177,7 @@ def _check_squares(gram: Array) -> None:
 
 
 def _decomposed(gram: Array, size: int) -> tuple[Array, Array]:
-    """Return up to `size` leading eigenvalues above rounding, descending, and their eigenvectors (n, r).
-
-    The largest entry of each eigenvector is positive.
-    """
+    """Return up to `size` leading eigenvalues above rounding, descending, and their eigenvectors (n, r)."""
     n = len(gram)
     with one_blas_thread():
         values, vectors = scipy.linalg.eigh(gram, subset_by_index=(max(0, n - size), n - 1), overwrite_a=True)
@@ -212,7 +205,6 @@ class ColumnBlocks:
 
     @classmethod
     def of(cls, source: Source, kept: NDArray[np.bool_], weights: Array, centered: bool) -> ColumnBlocks:
-        """Return the blocks of the columns of a source."""
         columns, places = source.preparation.columns, None
         if columns is not None:
             places = np.full(source.n_features_in, -1)
@@ -224,7 +216,6 @@ class ColumnBlocks:
 
     @property
     def neighbors(self) -> tuple[Any, Any]:
-        """Positions of the first and the second rows of all pairs of consecutive rows."""
         return self.series.neighbors(np.arange(len(self.roots)) if self.kept is None else np.flatnonzero(self.kept))
 
     def prepared(self, raw: Array, numbers: Array, out: Array) -> Array:
@@ -267,7 +258,6 @@ class GramTask:
     blocks: ColumnBlocks
 
     def __call__(self, batches: Iterable[Mapping[str, Array]], state: Any = None) -> dict[str, Any]:
-        """Return the sums over a range of columns, without blocks with invalid rows."""
         n, watched = len(self.blocks.weights), columns_of_order(self.blocks.dimension)
         gram, product, invalid = np.zeros((n, n)), np.empty((n, n)), np.zeros(n, np.int64)
         found: dict[str, Any] = {}
@@ -292,7 +282,6 @@ class DirectionTask:
     vectors: Array
 
     def __call__(self, batch: Mapping[str, Array], state: Any = None) -> Array:
-        """Return the results (c, q + 4) of the used columns of a batch."""
         roots = self.blocks.roots
         (one, two), halves = self.blocks.neighbors, np.zeros_like(roots)
         halves[one] += roots[two] / 2
