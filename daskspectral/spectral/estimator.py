@@ -718,13 +718,23 @@ def with_fields(
             attrs = {"long_name": part.long_name.format(name)} if part.long_name else {}
             if part.per and "units" in values.attrs:
                 attrs["units"] = f"{values.attrs['units']}{part.per}"
-            found[part.name_of(name)] = values.assign_attrs(**attrs, **part.attrs)
+            found[part.name_of(name)] = _apart(values.assign_attrs(**attrs, **part.attrs), found)
     for name, values in functions.items():
         dim = estimator.numbering[0]
         values = values.drop_vars([key for key in values.coords if dim in values[key].dims])
         rows = free_names([name for name in (*values.dims, *values.coords) if name != dim], taken)
-        found[name] = values.rename({key: new for key, new in rows.items() if key != new})
+        found[name] = _apart(values.rename({key: new for key, new in rows.items() if key != new}), found)
     return dataset.assign(found)
+
+
+def _apart(values: xr.DataArray, others: Mapping[str, xr.DataArray]) -> xr.DataArray:
+    """Return values with a 2 appended to the names of coordinates and dimensions that differ from those of others."""
+    coords = {key: value.variable for one in others.values() for key, value in one.coords.items()}
+    sizes = {dim: size for one in others.values() for dim, size in one.sizes.items()}
+    names = {key for key in values.coords if key in coords and not coords[key].equals(values[key].variable)}
+    names |= {dim for dim, size in values.sizes.items() if sizes.get(dim, size) != size}
+    names |= {key for key, value in values.coords.items() if key in coords and names & {*value.dims}}
+    return values.rename({name: f"{name}2" for name in names})
 
 
 def units_of_columns(estimator: Any, right: bool = False) -> Any:

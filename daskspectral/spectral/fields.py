@@ -65,8 +65,10 @@ class FieldEstimator(SpectralEstimator):
         xarray.Dataset
             For one field: `components`, the change of the field per unit of the score; `components_error`, half of
             their 95 % interval; `explained_variance` and `explained_variance_ratio` with interval ends `_lower` and
-            `_upper`; and `trend` per decade, if a trend was subtracted. For two fields: `components1`,
-            `components2`, `scores1`, `scores2`, and values with interval ends and `_held_out` (validation values).
+            `_upper`; and `trend` per decade, if a trend was subtracted. For two fields: `components1` and
+            `components2`, the changes of both (homogeneous regression maps, not singular vectors), `scores1`,
+            `scores2`, and values with interval ends and `_held_out` (validation values). Coordinates of the second
+            field that differ from those of the first have a 2 appended to their names, such as `lon2`.
         """
         return field_dataset(self.fitted(), X, details)
 

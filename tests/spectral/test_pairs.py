@@ -115,6 +115,24 @@ def test_pairs_of_fields_have_labels_and_are_saved(kind: Any) -> None:
     np.testing.assert_array_equal(repeated.singular_values_, model.singular_values_)
 
 
+def test_fields_on_different_grids_keep_their_coordinates() -> None:
+    """The second field has dimensions of its own, lat2 and others, where its coordinates differ."""
+    rng = np.random.default_rng(0)
+    x = xr.DataArray(rng.standard_normal((60, 2, 3)), {"lat": [10, 20], "lon": [0, 1, 2]}, ("time", "lat", "lon"))
+    y = xr.DataArray(rng.standard_normal((60, 2, 2)), {"lat": [10, 20], "lon": [5, 6]}, ("time", "lat", "lon"))
+    y = y.assign_coords(area=(("lat", "lon"), np.ones((2, 2)))) + x[..., :2].values
+    rows = [dsp.Rows(one, sample_dims="time") for one in (x, y)]
+    found = dsp.MCA(1).fit(*rows).to_xarray((x, y))
+    assert found.components1.dims == ("mode", "lat", "lon")
+    assert found.components2.dims == ("mode", "lat", "lon2")
+    assert found.area.dims == ("lat", "lon2")
+    assert found.lon2.values.tolist() == [5, 6]
+    assert not found.components1.isnull().any()
+    assert not found.components2.isnull().any()
+    unlabeled = dsp.MCA(1).fit(x.values.reshape(60, -1), y.values.reshape(60, -1)).to_xarray()
+    assert (unlabeled.components1.dims, unlabeled.components2.dims) == (("mode", "feature"), ("mode", "feature2"))
+
+
 @pytest.mark.parametrize("method", ["rotated", "hilbert", "timescales_", "first_passage", "metastable_sets"])
 def test_methods_of_other_fields_are_not_there(method: str) -> None:
     assert not hasattr(dsp.CCA, method)
