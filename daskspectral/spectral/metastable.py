@@ -7,6 +7,7 @@ these rows (PCCA+, Röblitz and Weber 2013).
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ import scipy.linalg
 import scipy.optimize
 import scipy.stats
 from numpy.typing import NDArray
+from scipy.spatial import ConvexHull, QhullError
 
 from daskspectral.moments.intervals import jackknife_ends
 from daskspectral.moments.lags import with_constant
@@ -22,6 +24,7 @@ from daskspectral.moments.lags import with_constant
 Array = NDArray[np.floating[Any]]
 OPTIMIZER: Any = {"xatol": 1e-8, "fatol": 1e-12, "maxiter": 20_000, "maxfev": 20_000}
 NEGATIVE = 1e-9  # magnitude of a negative membership above rounding
+MOST_SETS_BY_HULL = 5  # hulls in more dimensions have too many vertices
 MOST_MOVED = 0.1  # of a transition, for any error
 PRIOR, DRAWS = 0.5, 1000  # added jumps (Jeffreys prior), and number of samples of rates
 UNKNOWN = 0.5  # half width of the interval of a transition above which it is undetermined
@@ -179,6 +182,9 @@ def crisp(functions: Array) -> Array:
     """
     m = functions.shape[1]
     start = np.linalg.inv(functions[vertices(functions)])
+    if 2 < m <= MOST_SETS_BY_HULL:  # the least membership is at a vertex
+        with suppress(QhullError):
+            functions = functions[np.sort(ConvexHull(functions[:, 1:]).vertices)]
 
     def softness(inner: Any) -> float:
         weights = feasible(inner.reshape(m - 1, m - 1), functions)

@@ -18,6 +18,7 @@ import daskspectral as dsp
 from daskspectral.basis import Landmarks, MonomialBasis, NormalizedRBF
 from daskspectral.kernels import Gaussian
 from daskspectral.operators import Covariance, Generator, Laplacian, Transfer
+from daskspectral.spectral import metastable
 from daskspectral.spectral.cores import CORE, Visits
 from daskspectral.spectral.metastable import (
     as_probabilities,
@@ -41,6 +42,16 @@ def walk(n: int, seed: int) -> Array:
         x += -step * (10.5 * np.sin(2 * np.pi * x / 1.2) + 5 * (x / 1.6) ** 7) + kick
         found[i // 5] = x
     return found[:, None]
+
+
+@pytest.mark.parametrize("m", [2, 3, 4, 5])
+def test_memberships_are_of_all_rows_and_not_only_of_vertices(m: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(m)
+    f = np.column_stack([np.ones(300), rng.dirichlet([0.3] * m, 300)[:, 1:] + 0.01 * rng.standard_normal((300, m - 1))])
+    found = metastable.crisp(np.repeat(f, 2, axis=0))
+    assert (f @ found).min() >= -1e-12
+    monkeypatch.setattr(metastable, "MOST_SETS_BY_HULL", 0)
+    np.testing.assert_allclose(found, metastable.crisp(f), rtol=1e-10, atol=1e-12)
 
 
 # -- visits ------------------------------------------------------------------------------------------------------------
