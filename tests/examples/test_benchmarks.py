@@ -1,6 +1,8 @@
 """The benchmarks: every script runs at a tiny size, and their problems are what they say."""
 
 import json
+import os
+import sys
 from importlib import import_module
 
 import numpy as np
@@ -56,6 +58,46 @@ def test_clusters_by_several_tools(tmp_path):
     assert [row["table"] for row in found["rows"]] == ["cancer", "iris", "wine", "mean"]
     assert found["rows"][-1]["ours - better of two"] > -0.02
     assert "UMAP + KMeans" in found["rows"][0] or "UMAP + KMeans is left out" in found["notes"][0]
+
+
+@pytest.mark.slow
+def test_jobs_by_other_tools(tmp_path):
+    module, out = import_module("six_jobs"), tmp_path / "out.json"
+    peers = os.environ.get("PEERS", sys.executable)
+    if lacking := module.missing(peers, module.JOBS):
+        pytest.skip(f"{', '.join(lacking)} not installed in {peers} (the variable PEERS)")
+    bounds = {"EOF maps": 1e-5, "MCA": 1e-5, "oscillator": 1e-4, "committor": 0.3}
+    line = ["--quick", "--repeats", "1", "--folder", str(tmp_path), "--json", str(out)]
+    line += [word for job in bounds for word in ("--job", job)]
+    done = CliRunner().invoke(module.main, [*line, "--peers", peers], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    rows = {(row["job"], row["by"]): row for row in json.loads(out.read_text())["rows"]}
+    for job, bound in bounds.items():
+        assert rows[job, "daskspectral"]["difference"] < bound
+
+
+@pytest.mark.parametrize("job", ["EOF maps", "committor"])
+def test_jobs_without_the_other_tools_say_so(job):
+    module = import_module("six_jobs")
+    line = ["--job", job, "--peers", sys.executable, "--repeats", "1"]
+    package = [*module.JOBS[job]][-1]
+    if not module.missing(sys.executable, [job]):
+        pytest.skip(f"{package} is installed")
+    done = CliRunner().invoke(module.main, line)
+    assert done.exit_code == 1
+    assert f"cannot import {package}" in done.output
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("job", "error"), [("EOF maps", None), ("MCA", None), ("committor", 0.5), ("oscillator", 0.05)]
+)
+def test_jobs_run(job, error, tmp_path):
+    module = import_module("six_jobs")
+    exact = module.write_data(tmp_path, quick=True)
+    found = module.run(sys.executable, module.JOBS[job]["daskspectral"], tmp_path, warm=False)["answer"]
+    assert all(np.isfinite(values).all() for values in found)
+    assert error is None or module.difference(found, exact[job]) < error
 
 
 @pytest.mark.slow
