@@ -170,16 +170,17 @@ class InverseRoot:
 
     Directions are compared at unit diagonal; `least` and `largest` are the extreme eigenvalues, `least` = -1 for
     negative diagonal entries. Rounding is relative to `squares` (p,), the squares of functions before a constant was
-    subtracted; functions with squares of 0 are excluded.
+    subtracted; functions that vanish on all rows, or are constant up to rounding, are excluded.
     """
 
     def __init__(self, matrix: Array, rounding: float, squares: Array, device: Device):
-        self.squares, self.device, diagonal, seen = squares, device, np.diag(matrix), squares > 0
-        excess = np.divide(squares, diagonal, out=np.ones(len(matrix)), where=diagonal > 0)
+        self.squares, self.device, diagonal = squares, device, np.diag(matrix)
+        seen = (squares > 0) & (np.abs(diagonal) > rounding * squares)
+        excess = np.divide(squares, diagonal, out=np.ones(len(matrix)), where=seen & (diagonal > 0))
         self.rounding = rounding * float(excess.max(initial=1.0))
         known = np.where(np.outer(seen, seen), matrix, 0.0)
         self.matrix, values = unit_root(known, 0.0, self.rounding, device=device)
-        self.least = -1.0 if (diagonal < 0).any() else float(values.min(initial=np.inf))
+        self.least = -1.0 if (diagonal[seen] < 0).any() else float(values.min(initial=np.inf))
         self.largest = float(values.max(initial=0.0))
 
     def leading(self, inner: Array) -> tuple[Array, Array]:

@@ -107,6 +107,18 @@ def test_weights_of_equilibrium_are_stationary_over_counted_shares(operator: Tra
     np.testing.assert_allclose(several, weights[np.concatenate(x)[:, 0].astype(int)], rtol=1e-9)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_weights_near_one_hardly_change_the_default_fit(seed: int) -> None:
+    """Weighted means of the constant are 1 up to rounding only."""
+    x = dsp.datasets.langevin(2000, seed=1)
+    weights = np.random.default_rng(seed).uniform(0.999, 1.001, len(x))
+    plain, weighted = (
+        dsp.Koopman(reversible=True, n_components=3, folds=None, random_state=seed).fit(x, sample_weight=w).timescales_
+        for w in (None, weights)
+    )
+    np.testing.assert_allclose(weighted, plain, rtol=0.02)
+
+
 @pytest.mark.slow
 def test_weights_of_equilibrium_mend_the_starts() -> None:
     x = walks(JUMPS, 400, 40, 3, [1, 0, 0])

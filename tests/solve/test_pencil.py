@@ -10,7 +10,7 @@ import pytest
 import scipy.linalg
 
 from daskspectral.solve import GalerkinSystem, Penalty, Pencil, SymmetricPencil, Whitening, whiten
-from daskspectral.solve.pencil import last_value, leading_pairs, ritz_size
+from daskspectral.solve.pencil import InverseRoot, last_value, leading_pairs, ritz_size
 from tests.solve.common import Array, sine, skew, spd, symmetric
 
 CUT = 1e-10
@@ -94,6 +94,16 @@ def test_wells_raise_sigma_until_the_sum_is_positive() -> None:
     whole = SymmetricPencil().solve(GalerkinSystem(dense.energy, dense.gram, count=5, cut=CUT, within=dense.penalty))
     inside = scipy.linalg.eigvalsh(*(span.T @ matrix @ span for matrix in (dense.energy, dense.gram)))
     np.testing.assert_allclose(whole.values, inside[:5], rtol=1e-9)
+
+
+@pytest.mark.parametrize("left", [0.0, 2e-16, -2e-16])
+def test_a_constant_up_to_rounding_is_excluded(left: float) -> None:
+    """What is left of the variance of a constant says nothing about the rounding of other functions."""
+    matrix = np.diag([left, 0.3, 2.0])
+    found = InverseRoot(matrix, 1e-13, np.array([1.0, 0.5, 2.5]), "cpu")
+    np.testing.assert_allclose(found.matrix.T @ matrix @ found.matrix, np.eye(2), atol=1e-12)
+    assert found.least == 0
+    assert found.rounding < 1e-12
 
 
 def within(pencil: Pencil, energy: Array, gram: Array, factor: float) -> tuple[Whitening, Array]:
