@@ -48,7 +48,7 @@ ROTATED = np.array(  # r, and the expected share of a pattern along that of the 
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Significance:
     """Significance of the leading components of a field relative to red noise and to each other.
 
@@ -88,6 +88,14 @@ class Significance:
     pattern_errors: Array
     known: NDArray[np.bool_]
     rows: float
+
+    def __repr__(self) -> str:
+        lines = [self.verdict, " mode   share  red noise  separation  pattern known to  effective rows"]
+        columns = (self.explained, self.thresholds, self.separations, self.pattern_correlations, self.effective_rows)
+        for i, (share, limit, apart, correlation, rows) in enumerate(zip(*columns, strict=True)):
+            known = f"{correlation:.2f}" if self.known[i] else "-"
+            lines.append(f"{i + 1:5}{share:8.1%}{limit:11.1%}{apart:12.1f}{known:>18}{rows:16.0f}")
+        return "\n".join(lines)
 
     @property
     def pattern_correlations(self) -> Array:

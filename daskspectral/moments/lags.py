@@ -39,7 +39,7 @@ UNSEEN = 1e-12  # of the mean square of functions, added to each
 CONSTANT = 0.5  # least squared mean, relative to the mean square, of the function that represents the constant
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ChapmanKolmogorov:
     """Chapman-Kolmogorov test: predictions from the first lag, and measurements, at each longer lag.
 
@@ -59,6 +59,19 @@ class ChapmanKolmogorov:
     measured: Array
     predicted_errors: Array
     measured_errors: Array
+
+    def __repr__(self) -> str:
+        lines = [
+            "Chapman-Kolmogorov test of the diagonal entries",
+            "   lag entry  predicted (95 %)       measured (95 %)",
+        ]
+        for j, lag in enumerate(self.lags):
+            for i in range(self.predicted.shape[1]):
+                parts = (getattr(self, name)[j, i, i] for name in ("predicted", "measured"))
+                ends = (getattr(self, f"{name}_errors")[j, i, i] for name in ("predicted", "measured"))
+                words = [f"{v:.3f} ({low:.3f} to {high:.3f})" for v, (low, high) in zip(parts, ends, strict=True)]
+                lines.append(f"{lag:6}{i:6}  " + "  ".join(f"{word:21}" for word in words).rstrip())
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, eq=False)

@@ -251,6 +251,8 @@ def test_the_verdict_on_modes_above_red_noise() -> None:
     model = dsp.EOF(5, folds="blocks").fit(dsp.Rows(x + 7))
     found, values = model.significance(), np.linalg.eigvalsh(np.cov(x.T, ddof=0))[::-1]
     assert_close(found.explained, values[:5] / values.sum(), 1e-9)
+    first, _, *table = str(found).splitlines()
+    assert (first, len(table)) == (found.verdict, 5)
     scores = model.transform(x + 7)
     own = np.array([lag_one((t[1:] * t[:-1]).sum(), (t**2).sum(), 300) for t in scores.T])
     assert_close(found.lag_one, own, 1e-6)

@@ -224,6 +224,7 @@ def test_chapman_kolmogorov_compares_powers_with_longer_lags() -> None:
     p, *longer = propagators(multiples)
     model = chain(Transfer(multiples, "eigen"))
     test = model.chapman_kolmogorov()
+    assert len(str(test).splitlines()) == 2 + test.predicted[..., 0].size
     functions = np.asarray(model.transform(np.arange(STATES, dtype=float)[:, None]))
     for m, measured, predicted, wanted in zip(multiples[1:], test.measured, test.predicted, longer, strict=True):
         inner = np.linalg.inv(functions)
