@@ -5,7 +5,7 @@
     dsp.EOF(n_components=6).fit(field)                              patterns of a field
     dsp.Koopman(lag=(1, 2, 5), reversible=True).fit(x)              slow processes of trajectories
     dsp.Rows(x, standardize=True)                                   options of reading, accepted instead of data
-    dsp.plot, dsp.report                                            figures; one page about a model
+    dsp.plot; dsp.report.save(model, "page.html", x)                figures; one page about a model
     dsp.load("model.zarr")                                          a saved model
 
 The user guide is in `examples/pages/guide`; `.github/CONTRIBUTING.md` explains how to change the package.

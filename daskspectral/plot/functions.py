@@ -128,7 +128,7 @@ def eigenfunction(
     return axes
 
 
-def eigenfunctions(estimator: SpectralEstimator, X: Any, *, count: int = 16) -> Figure:
+def eigenfunctions(estimator: SpectralEstimator, X: Any = None, *, count: int = 16) -> Figure:
     """Draw the first `count` eigenfunctions over a sample of the rows of X, one panel each.
 
     Of singular values the left singular functions are drawn, of complex functions the real part. One column: lines over
@@ -140,8 +140,9 @@ def eigenfunctions(estimator: SpectralEstimator, X: Any, *, count: int = 16) -> 
     ----------
     estimator : fitted estimator
         A fitted spectral decomposition, or another estimator with functions.
-    X : array-like, path or Rows
-        Rows of the data, of which at most 20 000 valid ones are drawn, at random, in the units of X.
+    X : array-like, path or Rows, optional
+        Rows of the data, of which at most 20 000 valid ones are drawn, at random, in the units of X. Not needed for
+        maps.
     count : int, default=16
         Number of functions.
 
@@ -155,7 +156,7 @@ def eigenfunctions(estimator: SpectralEstimator, X: Any, *, count: int = 16) -> 
     ImportError
         If matplotlib is not installed.
     TypeError
-        If `estimator` is not an estimator that the picture shows.
+        If `estimator` is not an estimator that the picture shows, or X is missing.
     ValueError
         If X has another number of columns than the data of the fit, or no valid row.
 
@@ -180,7 +181,8 @@ def eigenfunctions(estimator: SpectralEstimator, X: Any, *, count: int = 16) -> 
         titles = [value_label(estimator, numbers[k % len(numbers)]) for k in range(len(maps))]
         above, on_map = modes_above_noise(estimator), all(projection_of(one) is not None for one in maps)
         projection = projection_of(maps[0]) if on_map else None
-        figure, axes = panels(titles, columns=3, width=3.6, aspect=aspect_of(maps[0]), projection=projection)
+        aspect = aspect_of(maps[0]) * (1.0 if projection is None else 0.75)  # the bar leaves less width for the map
+        figure, axes = panels(titles, columns=3, width=3.6, aspect=aspect, projection=projection)
         for k, (one, ax) in enumerate(zip(maps, axes, strict=True)):
             draw_field(one, ax, lines=numbers[k % len(numbers)] < above)
             if k % 3:
@@ -188,6 +190,8 @@ def eigenfunctions(estimator: SpectralEstimator, X: Any, *, count: int = 16) -> 
             if k + 3 < len(maps):
                 ax.set_xlabel("")
         return figure
+    if X is None:
+        raise TypeError("X is required unless eigenfunctions are drawn as maps. Pass the rows of the data")
     canvas = View(estimator).canvas(X, MOST)
     figure, axes = panels([value_label(estimator, i) for i in numbers], aspect=canvas.shape or 1.0)
     for i, ax in zip(numbers, axes, strict=True):
@@ -600,7 +604,7 @@ def fields_of(
     width = estimator.n_right_features_in_ if right else estimator.n_features_in_
     patterns = patterns[list(components), delay * width : (delay + 1) * width]
     found = in_the_field(estimator, patterns, ("component",), right=right)
-    return [maps[k] for maps in found.values() if maps.ndim > 1 for k in range(len(components))]
+    return [_as_map(maps[k]) for maps in found.values() if maps.ndim > 1 for k in range(len(components))]
 
 
 def modes_above_noise(estimator: Any) -> int:
@@ -630,7 +634,9 @@ def draw_field(field: xr.DataArray, ax: Axes | None = None, *, lines: bool = Tru
         return axes
     projection = projection_of(field) if ax is None else getattr(ax, "projection", None)
     axes = axes_of(ax, (4.4, 4.2 * aspect_of(field) + 0.4), projection)
-    look: dict[str, Any] = {"cbar_kwargs": {"label": with_unit(field.name, field.attrs)}, "robust": True}
+    most, usual = np.nanquantile(np.abs(field.values), [1.0, 0.98])
+    look: dict[str, Any] = {"cbar_kwargs": {"label": with_unit(field.name, field.attrs)}}
+    look["vmax"] = float(usual if most > 2 * usual > 0 else most) or 1.0  # few cells do not determine the colors
     shared: dict[str, Any] = {"ax": axes, "add_labels": False}
     if projection is not None:
         shared["transform"] = importlib.import_module("cartopy.crs").PlateCarree()
@@ -638,40 +644,64 @@ def draw_field(field: xr.DataArray, ax: Axes | None = None, *, lines: bool = Tru
     axes.set_facecolor(FAINT)  # missing values, such as land
     field.plot.pcolormesh(**shared, rasterized=True, center=0.0, **look)
     if lines and min(field.shape) > 2:
-        end = float(np.nanquantile(np.abs(field.values), 0.98)) or 1.0
-        levels = end * np.array([-0.8, -0.4, 0.4, 0.8])
+        levels = (float(usual) or 1.0) * np.array([-0.8, -0.4, 0.4, 0.8])
         if np.any((levels > np.nanmin(field)) & (levels < np.nanmax(field))):
             field.plot.contour(**shared, levels=levels, colors="0.2", linewidths=0.5)
     if projection is not None:
-        _draw_coastlines(axes)
+        _draw_coastlines(axes, field[field.dims[1]].values)
     axes.set(xlabel=labels[1], ylabel=labels[0])
     return axes
 
 
-LATITUDES, LONGITUDES = ("lat", "latitude"), ("lon", "longitude")
+LATITUDE, LONGITUDE = ("lat", "latitude", "degrees_north"), ("lon", "longitude", "degrees_east")
+
+
+def _is_map(field: xr.DataArray, names: Sequence[Sequence[str]] = (LATITUDE, LONGITUDE)) -> bool:
+    """Return whether the dimensions are latitudes and longitudes, by name, standard name or unit."""
+    if field.ndim != len(names):
+        return False
+    pairs = [(dim, field[dim].attrs, own) for dim, own in zip(field.dims, names, strict=True)]
+    return all(
+        field[dim].dtype.kind in "iuf"
+        and (str(dim).lower() in own[:2] or attrs.get("standard_name") == own[1] or attrs.get("units") == own[2])
+        for dim, attrs, own in pairs
+    )
+
+
+def _as_map(field: xr.DataArray) -> xr.DataArray:
+    """Return a map with latitudes first, and longitudes that ascend without the widest gap between them."""
+    field = field.T if _is_map(field, (LONGITUDE, LATITUDE)) else field
+    if not _is_map(field):
+        return field
+    dim = field.dims[1]
+    degrees = field[dim].values.astype(float)
+    order, steps = np.sort(degrees % 360), np.diff(degrees)
+    if (steps > 0).all() and steps.max(initial=0) <= max(360 - np.ptp(degrees), 1.5 * np.median(steps)):
+        return field
+    start = order[(np.argmax(np.diff(order, append=order[:1] + 360)) + 1) % len(order)]
+    return field.assign_coords({dim: field[dim].copy(data=start + (degrees - start) % 360)}).sortby(dim)
 
 
 def projection_of(field: xr.DataArray) -> Any:
     """Return cartopy's projection for a map of latitudes and longitudes; None for others, and without cartopy."""
-    latitude, longitude = (
-        any(str(dim).lower() in names or field[dim].attrs.get("standard_name") == names[1] for names in (own,))
-        for dim, own in zip(field.dims, (LATITUDES, LONGITUDES), strict=True)
-    )
-    if not latitude or not longitude or importlib.util.find_spec("cartopy") is None:
+    if not _is_map(field) or importlib.util.find_spec("cartopy") is None:
         return None
     middle = float(np.mean([field[field.dims[1]].min(), field[field.dims[1]].max()]))
     return importlib.import_module("cartopy.crs").PlateCarree(central_longitude=middle)
 
 
-def _draw_coastlines(axes: Any) -> None:
+def _draw_coastlines(axes: Any, longitudes: Array) -> None:
     """Draw coastlines, if the data of Natural Earth are available, and ticks in degrees."""
+    from matplotlib.ticker import FixedLocator, MaxNLocator
+
     reader = importlib.import_module("cartopy.io.shapereader")
     with suppress(OSError):  # offline
         reader.natural_earth(resolution="110m", category="physical", name="coastline")
         axes.coastlines(linewidth=0.5)
     drawn = axes.gridlines(draw_labels=["left", "bottom"], linewidth=0)
     ticker = importlib.import_module("cartopy.mpl.ticker")
-    drawn.xlocator, drawn.ylocator = ticker.LongitudeLocator(nbins=4), ticker.LatitudeLocator(nbins=4)
+    ticks: Any = MaxNLocator(4, steps=[1, 1.5, 3, 6, 10]).tick_values(longitudes.min(), longitudes.max())
+    drawn.xlocator, drawn.ylocator = FixedLocator((ticks + 180) % 360 - 180), ticker.LatitudeLocator(nbins=4)
     drawn.xlabel_style = drawn.ylabel_style = {"size": "small"}
 
 

@@ -414,7 +414,7 @@ def chapman_kolmogorov(
         axes.fill_between(lags, low, high, color=look["color"], alpha=0.15, linewidth=0)
         axes.plot(lags, test.predicted[:, i, i], color=look["color"])
         axes.vlines(lags, *test.measured_errors[:, i, i].T, color=look["color"])
-        label = f"{'process' if sets is None else 'set'} {i + 1}"
+        label = f"process {i + 1}" if sets is None else f"set {i}"
         axes.plot(lags, test.measured[:, i, i], linestyle="none", markersize=4, label=label, **look)
     axes.set(xlabel=f"lag ({unit})", ylabel="autocorrelation" if sets is None else "probability to stay")
     legend_above(axes)

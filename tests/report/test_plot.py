@@ -243,3 +243,35 @@ def test_fields_are_drawn_as_maps() -> None:
     assert "sst (K)" in {axes.get_ylabel() for axes in figure.axes}  # of color bars
     with pytest.raises(ValueError, match="columns"):
         plot.eigenfunctions(estimator, field[:, :2])
+
+
+@pytest.mark.parametrize("longitudes", [[160, 170, -180, -170], [-180, -170, 160, 170], [340, 350, 0, 10]])
+@pytest.mark.parametrize("dims", [("lat", "lon"), ("lon", "lat")])
+def test_maps_are_drawn_across_the_date_line(longitudes: list[int], dims: tuple[str, str]) -> None:
+    """Regions that are selected in two parts, in either order of dimensions, are one map with latitudes upwards."""
+    rng = np.random.default_rng(0)
+    values = rng.standard_normal((60, 3, 4)) + rng.standard_normal((60, 1, 1)) * np.arange(4)
+    coords = {"lat": [-10, 0, 10], "lon": longitudes}
+    field = xr.DataArray(values, coords, ("time", "lat", "lon"), name="sst").transpose("time", *dims)
+    model = dsp.EOF(1, random_state=0).fit(dsp.Rows(field, sample_dims="time"))
+    axes = plot.eof(model, 1)
+    west, east = axes.get_xlim()
+    assert (axes.get_xlabel(), east - west) == ("lon", 40)
+    drawn = axes.collections[0].get_array().reshape(3, 4)
+    turned = (np.array(longitudes) - (west + 5)) % 360
+    components = model.to_xarray().components[0].transpose("lat", "lon").values
+    np.testing.assert_allclose(drawn, components[:, np.argsort(turned)])
+    assert [axes.get_title() for axes in plot.eigenfunctions(model).axes if axes.get_title()] == [axes.get_title()]
+
+
+def test_the_globe_keeps_its_longitudes() -> None:
+    for longitudes in (np.arange(0.0, 361, 30), np.arange(-180.0, 180, 30), np.array([-30.0, 0, 50])):
+        values = np.random.default_rng(0).standard_normal((40, 2, len(longitudes)))
+        field = xr.DataArray(values, {"lat": [0, 10], "lon": longitudes}, ("time", "lat", "lon"))
+        model = dsp.EOF(1, random_state=0).fit(dsp.Rows(field, sample_dims="time"))
+        np.testing.assert_array_equal(maps_of(model, None, [0])[0].lon, longitudes)
+
+
+def test_eigenfunctions_without_maps_need_rows(plane: Any) -> None:
+    with pytest.raises(TypeError, match="X is required"):
+        plot.eigenfunctions(plane[1])

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
+from daskspectral.devices import HOST
 from daskspectral.solve import GalerkinSystem, Penalty, Pencil, SymmetricPencil, Whitening, whiten
 from daskspectral.solve.pencil import InverseRoot, last_value, leading_pairs, ritz_size
 from tests.solve.common import Array, sine, skew, spd, symmetric
@@ -100,7 +101,7 @@ def test_wells_raise_sigma_until_the_sum_is_positive() -> None:
 def test_a_constant_up_to_rounding_is_excluded(left: float) -> None:
     """What is left of the variance of a constant says nothing about the rounding of other functions."""
     matrix = np.diag([left, 0.3, 2.0])
-    found = InverseRoot(matrix, 1e-13, np.array([1.0, 0.5, 2.5]), "cpu")
+    found = InverseRoot(matrix, 1e-13, np.array([1.0, 0.5, 2.5]), HOST)
     np.testing.assert_allclose(found.matrix.T @ matrix @ found.matrix, np.eye(2), atol=1e-12)
     assert found.least == 0
     assert found.rounding < 1e-12
