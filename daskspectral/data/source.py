@@ -534,7 +534,7 @@ def in_rows(operator: Operator, rows: Rows) -> Operator:
     if found.without_optional_lags is None:
         return found
     lengths = np.array([reader.shape[0] for reader in _trajectories(rows.data)])
-    pairs, longest = np.maximum(lengths - found.first_lag, 0), max(found.shifts.values())
+    pairs, longest = np.maximum(lengths - found.first_lag, 0), max(found.lags)
     lost = pairs[lengths <= longest].sum() > MOST_LOST * pairs.sum()
     return found.without_optional_lags if lost else found
 

@@ -28,12 +28,13 @@ from scipy.optimize import linear_sum_assignment
 
 from daskspectral.moments.intervals import jackknife_ends, jackknife_errors, jackknife_factor
 from daskspectral.moments.moments import Moments
-from daskspectral.operators.paired import of_trajectories
+from daskspectral.operators.paired import LATER, of_trajectories
 from daskspectral.solve import NonNormal
 
 Array = NDArray[np.floating[Any]]
 Matrices = NDArray[np.inexact[Any]]
-CERTAIN, OFF = 2.5, 0.3  # errors from folds, and share of 1 - |value|, from which a longer lag contradicts
+CERTAIN = 2.5  # errors from folds from which a longer lag contradicts
+OFF, SLOWER = 0.3, 0.08  # share of 1 - |value| from which it does, and for a slower decay
 ROUNDING = 1e-6
 UNSEEN = 1e-12  # of the mean square of functions, added to each
 CONSTANT = 0.5  # least squared mean, relative to the mean square, of the function that represents the constant
@@ -79,8 +80,9 @@ class LagMatrices:
     """Operator between k fitted functions at several `lags` (L,), the first that of the fit.
 
     `forms` (S, L, k, k) are <f_i, K g_j>, `grams` and `right_grams` (S, k, k) inner products of the left and right
-    functions, `futures` (S, k, k) those at the ends of pairs, if measured, and `later` (S, k, k) forms at twice the
-    lag, if measured: means over all rows and without each of S - 1 folds, with the `factor` of the jackknife variance.
+    functions, `futures` (S, k, k) those at the ends of pairs, if measured, and `later` (S, k, k) forms at `LATER` times
+    a single lag, if measured: means over all rows and without each of S - 1 folds, with the `factor` of the jackknife
+    variance.
     `constant` is the index of the function that represents the constant, or None. `kind` of values is "symmetric"
     (real), "singular", or "eigen".
     """
@@ -120,9 +122,9 @@ class LagMatrices:
         constant = None if operator.center else constant_of(means[0], grams[0])
         kind = "singular" if two_sided else "symmetric" if operator.reversible else "eigen"
         lags = np.array(operator.lags)
-        later = forms[:, 1] if operator.multiples[1:] else None
-        if "later" in moments.arrays:
-            later = reduced("later", left, v) / reduced.share("follows")[:, None, None]
+        later = None
+        if "later" in moments.arrays and (share := reduced.share("follows")).all():
+            later = reduced("later", left, v) / share[:, None, None]
         return cls(lags, forms, grams, right_grams, futures, constant, kind, reduced.factor, later)
 
     @classmethod
@@ -175,9 +177,10 @@ class LagMatrices:
         An approximate eigenfunction decays faster at first. This ratio is less affected by the part of it that is not
         resolved, and is not above the value of the slowest process.
         """
-        if self.kind != "symmetric" or self.later is None or len(self.grams) < 3:
+        if self.kind != "symmetric" or len(self.lags) < 2 or len(self.grams) < 3:
             return np.zeros(self.grams.shape[1])
-        norms, once, twice = (np.diagonal(m, axis1=1, axis2=2) for m in (self.grams, self.forms[:, 0], self.later))
+        matrices = self.grams, self.forms[:, 0], self.forms[:, 1]
+        norms, once, twice = (np.diagonal(m, axis1=1, axis2=2) for m in matrices)
         ratios = np.divide(twice, once, out=np.zeros_like(once), where=once > 0)
         rises = ratios - once / norms
         sure = rises[0] > CERTAIN * jackknife_errors(rises[1:], self.factor)
@@ -199,20 +202,27 @@ class LagMatrices:
 
     @property
     def contradicted(self) -> NDArray[np.bool_]:
-        """Functions (k,) whose values at the next lag contradict the prediction from the first.
+        """Functions (k,) whose values at a longer lag contradict the prediction from the first.
 
-        They differ significantly, and by a third of the decay of the modulus of the predicted value: the process is not
-        Markovian in the rows, or in the functions.
+        They differ significantly, and by a third of the decay of the modulus of the predicted value, or by a twelfth if
+        they decay more slowly: the process is not Markovian in the rows, or in the functions.
         """
-        if self.later is None or len(self.grams) < 3:
-            return np.zeros(self.grams.shape[1], bool)
-        power = int(self.lags[1] // self.lags[0]) if len(self.lags) > 1 else 2
-        one, found = (np.linalg.solve(self.grams, forms) for forms in (self.forms[:, 0], self.later))
-        predicted, found = (np.diagonal(m, axis1=1, axis2=2) for m in (np.linalg.matrix_power(one, power), found))
-        off = found - predicted
-        errors = jackknife_errors(off[1:], self.factor)
-        least = np.maximum(OFF * (1 - np.abs(predicted[0])), ROUNDING)
-        return np.asarray((np.abs(off[0]) > CERTAIN * errors) & (np.abs(off[0]) > least))
+        found = np.zeros(self.grams.shape[1], bool)
+        if len(self.grams) < 3:
+            return found
+        powers = (self.lags[1:] // self.lags[0]).tolist()
+        longer = dict(zip(powers, np.moveaxis(self.forms[:, 1:], 1, 0), strict=True))
+        if self.later is not None:
+            longer[LATER] = self.later
+        one = np.linalg.solve(self.grams, self.forms[:, 0])
+        for power, forms in longer.items():
+            matrices = np.linalg.matrix_power(one, power), np.linalg.solve(self.grams, forms)
+            predicted, measured = (np.diagonal(m, axis1=1, axis2=2) for m in matrices)
+            off = measured - predicted
+            share = np.where((off[0] * predicted[0].conj()).real > 0, SLOWER, OFF)
+            least = np.maximum(share * (1 - np.abs(predicted[0])), ROUNDING)
+            found |= np.abs(off[0]) > np.maximum(CERTAIN * jackknife_errors(off[1:], self.factor), least)
+        return found
 
     def propagators(self, functions: NDArray[np.intp]) -> Matrices:
         """Return the matrices (S, L, m, m) of the operator at each lag in some nonconstant functions."""

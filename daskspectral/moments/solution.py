@@ -111,13 +111,13 @@ class System:
             intervals = np.sort(operator.reported_values(errors.intervals), axis=1)
         constants = min(problem.nulls, len(spectrum.values)) or _leading_constant(moments, shown["left"])
         certain, contradicted = np.ones(len(spectrum.values), bool), np.zeros(len(spectrum.values), bool)
-        if of_trajectories(operator) and operator.right_gram is None and len(certain):
-            matrices = LagMatrices.of(moments, shown["right"])
+        of_starts = shown[own.sides[0]]
+        shared = of_trajectories(operator) and moments.right_basis is None
+        if shared and len(certain):
+            matrices = LagMatrices.of(moments, of_starts)
             contradicted = matrices.contradicted
             if dynamic and is_lagged(moments):
                 certain = resolved(matrices.residuals(shown_values), shown_values)
-        of_starts = shown[own.sides[0]]
-        shared = of_trajectories(operator) and moments.right_basis is None
         starts = starts_of(moments, of_starts) if shared and of_starts.size else Starts()
         ratios = _ratios_to_graph(problem, moments)
         tests = (constants, starts, contradicted, ratios, names, modes)

@@ -15,6 +15,8 @@ from daskspectral.operators.lags import lags_of, multiples_of
 from daskspectral.solve import NonNormal, NormConstrainedSVD, TwoMetricSVD
 from daskspectral.validation import check_flag, check_integer
 
+LATER = 5  # lags after which values of a single lag are tested
+
 
 def conditional(view: str) -> Form:
     """Return E[f(x) g(y)], the form of the conditional expectation of g(y) given x."""
@@ -126,7 +128,9 @@ class Transfer(Operator):
     Of several lags the first is solved; the same pass sums the others for implied timescales, the Chapman-Kolmogorov
     test and, by twice the lag of reversible processes, residuals. All lags use the starts that are followed by the
     longest; trajectories that are not longer are skipped and counted. A reversible fit with a single lag, not a tuple,
-    also sums twice the lag, unless more than a tenth of the pairs are in trajectories too short for it.
+    also sums twice the lag, unless more than a tenth of the pairs are in trajectories too short for it. Values
+    of a single lag are tested at five times it, on some batches: they are not reliable if functions decay more slowly
+    than they imply, as those of a slow process behind noise do.
 
     Parameters
     ----------
@@ -228,7 +232,7 @@ class Transfer(Operator):
     def shifts(self) -> dict[str, int]:
         """Rows from `x` to each other view of a trajectory."""
         shifts = dict(zip(self.views[1:], self.lags, strict=True))
-        return {**shifts, "later": 2 * self.lags[0]} if self._tests_twice_the_lag else shifts
+        return {**shifts, "later": LATER * self.lags[0]} if self._tests_later else shifts
 
     @property
     def views(self) -> tuple[str, ...]:
@@ -246,32 +250,32 @@ class Transfer(Operator):
         ends = {} if self.solver.two_sided else {"future_gram": gram_at("future")}
         if self.reversible:
             ends = {"followed": followed, "end_gram": gram_at("future")}
-        elif self._tests_twice_the_lag:
+        if self._tests_later:
             ends["later"] = later
         return super().forms | ends | {f"form_{m}": self._form_at(f"future_{m}") for m in self.multiples[1:]}
 
     right_view = "future"
 
     @property
-    def _tests_twice_the_lag(self) -> bool:
-        """Whether eigenvalues of a single lag are tested at twice the lag within each batch."""
-        return not (self.solver.two_sided or self.reversible or self.multiples[1:])
+    def _tests_later(self) -> bool:
+        """Whether values of a single lag are tested at a longer one within each batch."""
+        return not (self._given[1:] or (self.solver.two_sided and self.center))
 
     @property
     def derived(self) -> Mapping[str, DerivedField]:
-        if not (self.reversible or self._tests_twice_the_lag):
+        if not (self.reversible or self._tests_later):
             return {}
         return {"later": DerivedField(("x",)), "follows": DerivedField(("x",)), TESTED: DerivedField()}
 
     def prepared(self, fields: Mapping[str, Any], scale: Any, columns: Any) -> Mapping[str, Any]:
-        if not self._tests_twice_the_lag or "future" not in fields:
+        if not self._tests_later or "future" not in fields:
             return fields
-        x, future = fields["x"], fields["future"]
-        lag = min(self.lags[0], len(x))  # a row that ends a pair and starts another
-        follows = np.zeros(len(x))
-        follows[: len(x) - lag] = (x[lag:] == future[: len(x) - lag]).all(axis=1)
+        x, future, lag = fields["x"], fields["future"], self.lags[0]
+        count = max(len(x) - (LATER - 1) * lag, 0)
+        follows, meets = np.zeros(len(x)), (x[lag:] == future[:-lag]).all(axis=1)  # an end of a pair starts another
+        follows[:count] = np.all([meets[i * lag : i * lag + count] for i in range(LATER - 1)], axis=0)
         follows *= fields[TESTED]
-        return {**fields, "later": np.concatenate([future[lag:], future[len(x) - lag :]]), "follows": follows}
+        return {**fields, "later": np.concatenate([future[len(x) - count :], future[count:]]), "follows": follows}
 
     def statistics(self, fields: Mapping[str, Any]) -> dict[str, Any]:
         found = super().statistics(fields)
@@ -315,7 +319,7 @@ def followed(f: Any, g: Any, x: Any) -> Any:
 
 @form
 def later(f: Any, g: Any, x: Any) -> Any:
-    """Return E[f(x) g(z)] over tested pairs whose end x + lag starts another pair, which ends in z."""
+    """Return E[f(x) g(z)] over the tested pairs that start `LATER` consecutive ones, which end in z."""
     return inner(f, at(g, x.later), weight=x.follows)
 
 

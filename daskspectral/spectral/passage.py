@@ -11,7 +11,7 @@ from typing import Any, ClassVar, final
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.basis import Boundary
+from daskspectral.basis import Boundary, NormalizedRBF
 from daskspectral.basis.dirichlet import outside_of
 from daskspectral.data.integrity import Manifest
 from daskspectral.data.source import Source, check_widths, lag_in_rows, open_data
@@ -254,8 +254,8 @@ class Process(SpectralEstimator):
             Number of sets, at least 2.
         X : array-like, Rows, path, URL or list, optional
             Trajectory, list of trajectories, or rows of a generator. At most 20 000 of them are candidates for the
-            vertices of the memberships; without X landmarks are candidates. For trajectories, rates and passage
-            times are estimated from visits to the cores of the sets, in one pass.
+            vertices of the memberships; without X landmarks or centers of cells are. For trajectories, rates and
+            passage times are estimated from visits to the cores of the sets, in one pass.
 
         Returns
         -------
@@ -277,10 +277,12 @@ class Process(SpectralEstimator):
         if np.any(np.abs(values.imag) > 1e-9 * np.abs(values)):
             raise ValueError(f"{m} sets require real functions, got the values {np.round(values, 4)}. Use fewer sets")
         timescales, propagators = matrices.timescales()[0][0], matrices.propagators(functions)[:, 0].real
-        if X is None and not self.basis_.landmark_parts:
+        places = [part.landmarks for part in self.basis_.landmark_parts]
+        places += [part.centers for part in self.basis_.parts if isinstance(part, NormalizedRBF)]
+        if X is None and not places:
             raise ValueError("the basis has no landmarks. Pass rows X to search for the sets")
         with self._opened(X) as source:
-            points = [self.basis_.landmark_parts[0].landmarks] * 2 if source is None else _drawn(source)
+            points = places[:1] * 2 if source is None else _drawn(source)
             values, others = (self._span(functions, np.eye(m)[:, 1:]).of_prepared(x)[0] for x in points)
             lag = matrices.lags[0].item()
             found = metastable_sets(values, others, functions, propagators, timescales, lag, matrices.factor)

@@ -78,7 +78,7 @@ CASES: list[tuple[op.Operator, Any]] = [
     (op.Generator(diffusion="sigma"), total(F, ITO)),
     (op.Generator(diffusion="sigma", reversible=True), -0.5 * total(FLUX, GRADIENT)),
     (op.TangentPropagation("directions"), total(ALONG, ALONG) / 5),
-    (op.Transfer(), total(F, jets(FIELDS["future"])[0])),
+    (op.Transfer(center=True), total(F, jets(FIELDS["future"])[0])),
     (op.Augmentation(3), sum(total(v - w, v - w) for v, w in itertools.permutations(VIEWS, 2)) / 6),
 ]
 

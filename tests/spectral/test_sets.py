@@ -231,3 +231,14 @@ def test_sets_are_of_processes() -> None:
         model = dsp.SpectralDecomposition(operator, MonomialBasis(3, 1), n_components=2)
         with pytest.raises(ValueError, match="Koopman"):
             model.fit(x).metastable_sets(2)
+
+
+def test_sets_of_soft_cells_are_sought_among_their_centers() -> None:
+    x = dsp.datasets.langevin(5000)
+    cells = NormalizedRBF(np.linspace(-1.6, 1.6, 12)[:, None], 0.3)
+    model = koopman(Transfer(5, reversible=True), n_components=2, basis=cells).fit(x)
+    alone, given = model.metastable_sets(2), model.metastable_sets(2, x)
+    wells = [[-1.0], [1.0]]
+    ours, theirs = (sets.probabilities[np.asarray(sets.predict(wells))] for sets in (alone, given))
+    np.testing.assert_allclose(ours, theirs, atol=0.03)
+    assert sorted(alone.predict(wells)) == [0, 1]
