@@ -107,7 +107,7 @@ class Rates(Problem):
         return Solution(values[:k], modes, modes, w.shape[1], np.zeros(k), "found by a plain eigh")
 
 class Largest(Estimator):
-    fitted_attributes = ("largest_", "n_features_in_")
+    _fitted_attributes = ("largest_", "n_features_in_")
 
     def __init__(self, power=1.0):
         self.power = power

@@ -114,7 +114,7 @@ def score(model: str, points: str, trust: tuple[str, ...], **options: Any) -> No
     if isinstance(estimator, SpectralEstimator):
         rows = rows_of(points_of(points, options), options, fields=fields_of(options))
         with scheduler(options):
-            found = estimator.scored(rows, sample_weight=weights, progress=progress)
+            found = estimator._scored(rows, sample_weight=weights, progress=progress)
         say(_scored(estimator, found), score=found.score, rows=found.rows, values=plain(found.values))
         return
     with scheduler(options):

@@ -127,7 +127,7 @@ class DiffusionMap(Transformer):
     True
     """
 
-    fitted_attributes = (
+    _fitted_attributes = (
         "embedding_",
         "spectrum_",
         "row_shares_",

@@ -110,7 +110,7 @@ class KernelEmbedding(Transformer):
     True
     """
 
-    fitted_attributes = (
+    _fitted_attributes = (
         *("embedding_", "spectrum_", "rank_", "range_", "objective_", "dual_", "certificate_", "learned_kernel_"),
         *("bandwidth_", "n_passes_", "n_features_in_"),
     )

@@ -139,7 +139,7 @@ class SDPEmbedding(Transformer):
     extension_: Extension
 
     @property
-    def fitted_attributes(self) -> tuple[str, ...]:
+    def _fitted_attributes(self) -> tuple[str, ...]:
         kept = (
             ("embedding_",) if isinstance(getattr(self, "embedding_", None), np.ndarray) else ()
         )  # lazy ones are not saved

@@ -64,7 +64,7 @@ class _Request(RequestMethod):  # type: ignore[misc]
 
 
 class Estimator(Evaluator, BaseEstimator):
-    """Estimator with scikit-learn's parameters, saved with its `fitted_attributes`.
+    """Estimator with scikit-learn's parameters, saved with its `_fitted_attributes`.
 
     `warnings_` lists the warnings of the last fit, update or solution, "Category: message" each. The `repr` of a fitted
     estimator is its summary in one line, and a notebook shows the head of the report (`daskspectral.report`); others
@@ -95,7 +95,7 @@ class Estimator(Evaluator, BaseEstimator):
 
     @property
     @abstractmethod
-    def fitted_attributes(self) -> tuple[str, ...]:
+    def _fitted_attributes(self) -> tuple[str, ...]:
         """Attributes that are saved; `_restored` computes all others from them."""
 
     def __sklearn_tags__(self) -> Any:
@@ -109,14 +109,14 @@ class Estimator(Evaluator, BaseEstimator):
 
     def _summary_parts(self) -> dict[str, Any]:
         """Return the parts of a `Summary`; by default the saved attributes."""
-        found = {name: getattr(self, name, None) for name in self.fitted_attributes}
+        found = {name: getattr(self, name, None) for name in self._fitted_attributes}
         shown = {name: f"array {v.shape}" if isinstance(v, np.ndarray) else v for name, v in found.items()}
         return {"verdict": "fitted", "facts": {"model": BaseEstimator.__repr__(self), **shown}}
 
     @property
     def _summary_attributes(self) -> tuple[str, ...]:
         """Attributes that a `Summary` contains as numbers: all public ones."""
-        return (*(name for name in self.fitted_attributes if not name.startswith("_")), *PUBLIC)
+        return (*(name for name in self._fitted_attributes if not name.startswith("_")), *PUBLIC)
 
     @final
     def _summary(self) -> Any:
@@ -148,7 +148,7 @@ class Estimator(Evaluator, BaseEstimator):
         Raises sklearn's NotFittedError before `fit`.
         """
         check_is_fitted(self)
-        found = {name: getattr(self, name) for name in (*self.fitted_attributes, *KEPT) if hasattr(self, name)}
+        found = {name: getattr(self, name) for name in (*self._fitted_attributes, *KEPT) if hasattr(self, name)}
         if NAMES in vars(self):
             found[NAMES] = self.feature_names_in_.tolist()
         return {"params": _as_saved(self._plain_params()), **found}
@@ -167,7 +167,7 @@ class Estimator(Evaluator, BaseEstimator):
                 setattr(estimator, name, value)
         if NAMES in fitted:
             estimator.feature_names_in_ = np.array([str(name) for name in fitted[NAMES]], dtype=object)
-        known = {name for name in (*estimator.fitted_attributes, *KEPT, NAMES) if name in vars(estimator)}
+        known = {name for name in (*estimator._fitted_attributes, *KEPT, NAMES) if name in vars(estimator)}
         strange = sorted(set(fitted) - known)
         if strange:
             raise ValueError(
@@ -246,7 +246,7 @@ class Estimator(Evaluator, BaseEstimator):
         return provenance(type(self).__name__, self._plain_params())
 
     @final
-    def fitted(self) -> Self:
+    def _fitted(self) -> Self:
         """Return this estimator. Raises sklearn's NotFittedError (a ValueError) before `fit`."""
         check_is_fitted(self)
         return self

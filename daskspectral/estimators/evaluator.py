@@ -43,11 +43,11 @@ class Evaluator(Registered, ABC):
     """
 
     n_features_in_: int
-    numbering: ClassVar[tuple[str, int]] = ("component", 0)
+    _numbering: ClassVar[tuple[str, int]] = ("component", 0)
     """Dimension of several functions in labeled results, and number of the first."""
-    options_of_rows: ClassVar[tuple[str, ...]] = ()
+    _options_of_rows: ClassVar[tuple[str, ...]] = ()
     """Options of `Rows` that only some estimators have, of `delays` and `column_weights`."""
-    values_name: ClassVar[str] = "eigenfunction"
+    _values_name: ClassVar[str] = "eigenfunction"
     """Name of values of the functions in labeled results."""
 
     @abstractmethod
@@ -133,8 +133,8 @@ class Evaluator(Registered, ABC):
     ) -> Any:
         """Evaluate a function at the rows of X, with the options of `transform` and `predict`.
 
-        The result is in X's container. The `output` is by default named `name` or `values_name`, with `coordinates`
-        (columns,) along the dimension of its functions (`numbering`). Rows of test functions may have other columns.
+        The result is in X's container. The `output` is by default named `name` or `_values_name`, with `coordinates`
+        (columns,) along the dimension of its functions (`_numbering`). Rows of test functions may have other columns.
         """
         if self._takes_trajectories and are_trajectories(Rows.of(X).data):
             options = {"coordinates": coordinates, "name": name, "output": output, "role": role, **unknown}
@@ -152,8 +152,8 @@ class Evaluator(Registered, ABC):
                 refuse_existing(out, overwrite)
                 refuse_input(out, rows.data if is_path(rows.data) else None)
             if output is None:
-                name = self.values_name if name is None else name
-                output = Result.of_components(name, function.columns, coordinates, self.numbering)
+                name = self._values_name if name is None else name
+                output = Result.of_components(name, function.columns, coordinates, self._numbering)
             rows, columns = wanted_columns(rows, self)
             wanted, layout = columns[role], vars(self).get(role.named("layout_"))
             stacked = stacked_as(rows.data, "X", layout, rows, wanted=wanted)

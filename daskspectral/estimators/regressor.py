@@ -69,7 +69,7 @@ class Regressor(RegressorMixin, MeasuredEstimator):
         ValueError
             If X has no more rows than before, or its first rows are not those of the fit.
         """
-        before: Moments = self.fitted().moments_
+        before: Moments = self._fitted().moments_
         measured, found = cast(Regression, before.operator), continued_folds(before.folds, folds)
         given = {"y": y, "gradients": gradients, "sample_weight": sample_weight, "folds": folds}
         with open_table(self, X, RunContext(progress), **given) as table, remembered(self):

@@ -86,12 +86,12 @@ def open_table(
     """
     context = context or RunContext()
     learns, fits = fits, fits and not context.dry_run
-    fitted = None if learns else estimator.fitted()
+    fitted = None if learns else estimator._fitted()
     known = {} if learns else {name: value for name, value in vars(estimator).items() if name in LABELS}
     rows, wanted = wanted_columns(Rows.of(X), fitted)
     given = {"delays": rows.delays > 1, "column_weights": rows.column_weights is not None}
     for name, value in given.items() if learns else ():
-        if value and name not in estimator.options_of_rows:
+        if value and name not in estimator._options_of_rows:
             raise ValueError(f"{type(estimator).__name__} has no {name}. Omit {name} of Rows, or prepare the columns.")
     if fields.get("y") is not None and estimator._pairs_y(learns) and not isinstance(rows.data, tuple):
         rows = paired_views(rows, fields, wanted)

@@ -141,7 +141,7 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         of the frame is used.
         """
         data = Rows.of(X).data
-        delays = vars(self)["preparation_"].delays if "delays" in self.options_of_rows else 1
+        delays = vars(self)["preparation_"].delays if "delays" in self._options_of_rows else 1
         if self._wanted == "pandas" and (data is not X or delays > 1) and is_frame(data) and hasattr(data, "index"):
             index = data.index
             if delays > 1:

@@ -76,7 +76,7 @@ class InvariantFeatures(Transformer):
     (['axis', 'other'], True)
     """
 
-    fitted_attributes = ("basis_", "n_features_in_")
+    _fitted_attributes = ("basis_", "n_features_in_")
 
     def __init__(
         self,

@@ -127,7 +127,7 @@ class InvariantRegressor(Regressor):
     True
     """
 
-    fitted_attributes = (
+    _fitted_attributes = (
         *("moments_", "levels_", "alpha_", "gcv_", "gcv_curve_", "cv_", "cv_score_", "cv_score_error_"),
         *("_coefficients", "_targets"),
     )

@@ -79,7 +79,7 @@ def still(values: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
 def value_label(estimator: Any, i: int) -> str:
     """Return the title of a function, such as "λ₁ = 0.21" with its timescale, or "EOF 1 (19.0 %)"."""
     if isinstance(estimator, FieldEstimator):
-        return f"{type(estimator).__name__} {i + 1} ({estimator.mode_label(i)})"
+        return f"{type(estimator).__name__} {i + 1} ({estimator._mode_label(i)})"
     values = values_of(estimator)
     value = complex(0.0 if vanishing(values)[i] else values[i])
     text = f"{value.real:.3g}" + (f" {'+' if value.imag > 0 else '-'} {abs(value.imag):.3g}i" if value.imag else "")

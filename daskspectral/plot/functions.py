@@ -123,7 +123,7 @@ def eigenfunction(
     axes.set_title(value_label(estimator, component))
     if drawn is not None:
         singular = f"{'right' if right else 'left'} singular function"
-        label = f"{singular if is_singular(estimator) else 'eigenfunction'} {component + estimator.numbering[1]}"
+        label = f"{singular if is_singular(estimator) else 'eigenfunction'} {component + estimator._numbering[1]}"
         figure_of(axes).colorbar(drawn, ax=axes, label=label)
     return axes
 
@@ -259,7 +259,7 @@ def checked_component(estimator: SpectralEstimator, component: int | None) -> in
 
     Raises ValueError for other numbers than those of the fit; modes of fields are counted from 1.
     """
-    count, (name, first) = len(values_of(estimator)), estimator.numbering
+    count, (name, first) = len(values_of(estimator)), estimator._numbering
     if component is None:
         return min(int(estimator.n_constants_), count - 1)
     if not first <= component < first + count:

@@ -97,7 +97,7 @@ def spectrum(
         reliable = reliable if intervals is None else estimator.reliable_[:k]
     axes = axes_of(ax)
     axes.axhline(0, color=MUTED, linewidth=0.5)
-    number, first = getattr(estimator, "numbering", ("", 0))
+    number, first = getattr(estimator, "_numbering", ("", 0))
     x, y = (values.real, values.imag) if plane else (np.arange(first, first + k), values.real)
     if plane and intervals is not None:
         axes.hlines(y, *intervals[:k].T, label="95 % interval")

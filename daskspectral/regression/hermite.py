@@ -122,7 +122,7 @@ class HermiteRegressor(Regressor):
     """
 
     _parts: ClassVar = {"basis": Landmarks}
-    fitted_attributes = (
+    _fitted_attributes = (
         *("moments_", "coef_", "intercept_", "alpha_", "search_results_", "cv_", "cv_score_", "cv_curve_", "gcv_"),
         *("gcv_curve_", "rank_", "degrees_of_freedom_"),
     )

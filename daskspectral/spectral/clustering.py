@@ -183,7 +183,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
 
     expects: ClassVar = {**SpectralEstimator.expects, "partition_": Partition}
     operator = NeighborJumps()
-    options_of_rows = ()
+    _options_of_rows = ()
     folds = 10
     labels_: Labels
     n_clusters_: int
@@ -219,8 +219,8 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         return self._most + 1
 
     @property
-    def fitted_attributes(self) -> tuple[str, ...]:
-        return (*super().fitted_attributes, "partition_", "n_clusters_", "cluster_shares_", "cut_", "labels_")
+    def _fitted_attributes(self) -> tuple[str, ...]:
+        return (*super()._fitted_attributes, "partition_", "n_clusters_", "cluster_shares_", "cut_", "labels_")
 
     def fit(
         self,
@@ -310,7 +310,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
             Clusters, in the container of X; -1 for invalid rows that are skipped and, if extrapolate="nan", for
             rows far from all centroids.
         """
-        self.fitted()
+        self._fitted()
         function = ClusterLabels(self.basis_, self.partition_, preparation=self.preparation_)
         return self._rows(function, X, output=Result("cluster", (), ()), out=out, **options)
 
@@ -332,7 +332,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
             Functions, the constant first.
         """
         self._check_frame(X, options.get("out"))
-        self.fitted()
+        self._fitted()
         check_option("side", side, (None,))
         found = self._functions(self.coefficients_[:, : self._n_features_out], X, **options)
         return self._unlabeled(found, X)

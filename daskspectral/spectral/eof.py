@@ -87,7 +87,7 @@ class EOF(FieldEstimator):
     """
 
     operator = Covariance()
-    value_name: ClassVar[str] = "explained_variance"
+    _value_name: ClassVar[str] = "explained_variance"
     rotation_: NDArray[np.floating[Any]]
 
     def __init__(
@@ -106,8 +106,8 @@ class EOF(FieldEstimator):
         self.random_state = random_state
 
     @property
-    def fitted_attributes(self) -> tuple[str, ...]:
-        return (*super().fitted_attributes, "rotation_")
+    def _fitted_attributes(self) -> tuple[str, ...]:
+        return (*super()._fitted_attributes, "rotation_")
 
     @property
     def pattern_errors_(self) -> Array:
@@ -118,15 +118,15 @@ class EOF(FieldEstimator):
         """
         return pattern_errors(self)
 
-    def mode_label(self, i: int) -> str:
+    def _mode_label(self, i: int) -> str:
         return f"{100 * self.explained_variance_ratio_[i]:.1f} %"
 
     def _of_values(self) -> dict[str, Any]:
         values, ends, patterns = self.eigenvalues_, self.eigenvalue_errors_, self.patterns_
         total = np.divide(values, patterns.explained, out=np.full(len(values), np.nan), where=patterns.explained > 0)
         variance, share = "variance of the field along the mode", "share of the total variance"
-        found = with_ends(self.value_name, values, ends, variance, square_units(self))
-        name = f"{self.value_name}_ratio"
+        found = with_ends(self._value_name, values, ends, variance, square_units(self))
+        name = f"{self._value_name}_ratio"
         return found | with_ends(name, patterns.explained, ends / total[:, None], share, {"units": "1"})
 
     def _pattern_ends(self) -> Any:
@@ -155,7 +155,7 @@ class EOF(FieldEstimator):
         ValueError
             If `count` is out of range, or `patterns_` raises it.
         """
-        check_integer("count", count, 2, self.fitted().coefficients_.shape[1])
+        check_integer("count", count, 2, self._fitted().coefficients_.shape[1])
         found: Self = rotated(self, count)
         return found
 
@@ -177,7 +177,7 @@ class EOF(FieldEstimator):
         ValueError
             If there are fewer than 30 rows, rows have single missing values, or components are rotated.
         """
-        return significance(self.fitted())
+        return significance(self._fitted())
 
     def hilbert(self, X: Any, count: int | None = None) -> xr.Dataset:
         """Return complex components of X, of patterns that propagate (Hilbert EOFs).
@@ -207,7 +207,7 @@ class EOF(FieldEstimator):
             If rows have several dimensions without a time or are left out, components are those of a kernel, or times
             have gaps or do not increase.
         """
-        count = check_integer("count", len(self.fitted().eigenvalues_) if count is None else count)
+        count = check_integer("count", len(self._fitted().eigenvalues_) if count is None else count)
         if linear_landmarks(self.moments_) is None:
             raise ValueError("hilbert requires components of columns, got those of a kernel")
         rows, layout = Rows.of(X), vars(self).get("layout_")
@@ -221,7 +221,7 @@ class EOF(FieldEstimator):
         raw = self.preparation_.of_directions.inverse(patterns, self.n_features_in_) * units_of_columns(self)
         alone = layout is None or len(layout.variables) == 1
         dataset, score = self._complex(fitted, scores, labels)
-        fields = [Fields("components", raw, (self.numbering[0],), alone=alone)]
+        fields = [Fields("components", raw, (self._numbering[0],), alone=alone)]
         return with_polar_parts(with_fields(dataset, self, fields, score))
 
     def complex_modes(self, X: Any, count: int | None = None) -> xr.Dataset:
@@ -274,7 +274,7 @@ class EOF(FieldEstimator):
         both = np.concatenate([patterns.real, patterns.imag], axis=1)
         raw = parts.preparation_.of_directions.inverse(both, parts.n_features_in_) * units_of_columns(parts)
         dataset, score = self._complex(fitted, scores, None if stacked is None else stacked.rows)
-        dim = self.numbering[0]
+        dim = self._numbering[0]
         if layout is None:
             d = raw.shape[1] // 2
             fields = {"components": xr.DataArray(raw[:, :d] + 1j * raw[:, d:], dims=(dim, "feature"))}
@@ -303,7 +303,7 @@ class EOF(FieldEstimator):
             "reliable": fitted.reliable_[some],
             "explained_variance_ratio": 2 * fitted.explained_variance_ratio_[some],
         }
-        (dim, first), count = self.numbering, scores.shape[1]
+        (dim, first), count = self._numbering, scores.shape[1]
         variables: dict[str, Any] = {name: (dim, values) for name, values in found.items()}
         dataset = xr.Dataset(variables, {dim: np.arange(first, first + count)})
         output = Result("scores", (count,), (dim,))

@@ -82,7 +82,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
     right_basis: BasisRecipe | str | None = None
     n_components: float
     solver: Solving | None = None
-    options_of_rows: ClassVar[tuple[str, ...]] = ("delays", "column_weights")
+    _options_of_rows: ClassVar[tuple[str, ...]] = ("delays", "column_weights")
     folds: Any
     random_state: Any
 
@@ -121,7 +121,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         super().__setattr__(name, value)
 
     @property
-    def fitted_attributes(self) -> tuple[str, ...]:
+    def _fitted_attributes(self) -> tuple[str, ...]:
         return ("moments_", "search_results_", *Attributes(self.moments_.operator.solver).names)
 
     @property
@@ -136,7 +136,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
     @property
     def solver_(self) -> Problem:
         """Kind of problem of the fitted operator, which determines the names of the attributes."""
-        found: Problem = self.fitted().moments_.operator.solver
+        found: Problem = self._fitted().moments_.operator.solver
         return found
 
     @property
@@ -166,7 +166,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         return "moments_" in vars(self) and of_trajectories(self.moments_.operator)
 
     def _pairs_y(self, learns: bool) -> bool:
-        operator = checked_operator(self.operator) if learns else self.fitted().moments_.operator
+        operator = checked_operator(self.operator) if learns else self._fitted().moments_.operator
         return not of_trajectories(operator) and len(operator.views) == 2
 
     def _restored(self) -> Self:
@@ -341,7 +341,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
             If X has no more rows than before, its first rows are not those of the fit, moments were added from
             several arrays, or labels are missing or new.
         """
-        before = self.fitted().moments_
+        before = self._fitted().moments_
         found = continued_folds(before.folds, folds)
         given = {"y": y, "sample_weight": sample_weight, "folds": folds}
         with open_table(self, X, RunContext(progress), **given) as table, remembered(self):
@@ -420,7 +420,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         0 in columns that were left out. Raises ValueError if the pass has no sums for it: on a FourierBasis, or with
         several views of a row.
         """
-        found = patterns_of(self.fitted().moments_, self.coefficients_)
+        found = patterns_of(self._fitted().moments_, self.coefficients_)
         return found.in_columns(self.preparation_, self.n_features_in_, units_of_columns(self))
 
     @property
@@ -450,7 +450,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         xarray.Dataset
             The results.
         """
-        return model_dataset(self.fitted(), X)
+        return model_dataset(self._fitted(), X)
 
     def inverse_transform(self, F: Any) -> Any:
         """Reconstruct the rows X (n, d) from function values F (n, k) by least-squares regression.
@@ -481,8 +481,8 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         if are_trajectories(F):
             return [self._in_columns(each, rows, k) for each in F]
         labeled = is_data_array(F)
-        if labeled and self.numbering[0] in F.dims:
-            F = F.transpose(..., self.numbering[0])
+        if labeled and self._numbering[0] in F.dims:
+            F = F.transpose(..., self._numbering[0])
         values: Any = F.data if labeled else F
         lazy = is_dask_array(values)
         values = values if lazy else np.asarray(values)
@@ -501,7 +501,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
             found = rows(values)
         if not labeled:
             return found
-        coords = {name: c for name, c in F.coords.items() if self.numbering[0] not in c.dims}
+        coords = {name: c for name, c in F.coords.items() if self._numbering[0] not in c.dims}
         fields = in_the_field(self, found, F.dims[:-1], coords)
         if len(fields) == 1:
             return next(iter(fields.values()))
@@ -574,9 +574,9 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         ValueError
             If there are no more rows than functions, or columns differ from those of the fit.
         """
-        return self.scored(X, y, sample_weight=sample_weight, progress=progress).score
+        return self._scored(X, y, sample_weight=sample_weight, progress=progress).score
 
-    def scored(self, X: Any, y: Any = None, *, sample_weight: Any = None, progress: bool | None = None) -> SpanScore:
+    def _scored(self, X: Any, y: Any = None, *, sample_weight: Any = None, progress: bool | None = None) -> SpanScore:
         """Return the `score` with the values of the functions that it sums, and their number."""
         with open_table(self, X, RunContext(progress), y=y, sample_weight=sample_weight) as table:
             return measure_score(self, table.rows, sample_weight=table.sample_weight, progress=progress)
@@ -592,7 +592,7 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
     """Return the Dataset of `SpectralDecomposition.to_xarray`."""
     import xarray as xr
 
-    dim, first = estimator.numbering
+    dim, first = estimator._numbering
     names = Attributes(estimator.solver_)
     value, values, bounds = names.value, getattr(estimator, names.values), getattr(estimator, names.errors)
     count = len(values)
@@ -690,7 +690,7 @@ class Fields:
 
 def _patterns(estimator: Any) -> list[Fields]:
     """Return the regression maps with their intervals, and the means."""
-    patterns, dim = estimator.patterns_, estimator.numbering[0]
+    patterns, dim = estimator.patterns_, estimator._numbering[0]
     bounds = [
         Fields(f"pattern_{end}", values, (dim,), long_name=f"{end} end of the 95 % interval")
         for end, values in zip(("lower", "upper"), estimator._pattern_ends(), strict=False)
@@ -720,7 +720,7 @@ def with_fields(
                 attrs["units"] = f"{values.attrs['units']}{part.per}"
             found[part.name_of(name)] = _apart(values.assign_attrs(**attrs, **part.attrs), found)
     for name, values in functions.items():
-        dim = estimator.numbering[0]
+        dim = estimator._numbering[0]
         values = values.drop_vars([key for key in values.coords if dim in values[key].dims])
         rows = free_names([name for name in (*values.dims, *values.coords) if name != dim], taken)
         found[name] = _apart(values.rename({key: new for key, new in rows.items() if key != new}), found)

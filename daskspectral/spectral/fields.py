@@ -36,14 +36,14 @@ ENDS = ("lower", "upper")
 class FieldEstimator(SpectralEstimator):
     """Estimator of the modes of one field, or of pairs of modes of two fields."""
 
-    numbering: ClassVar[tuple[str, int]] = ("mode", 1)
-    values_name: ClassVar[str] = "scores"
-    value_name: ClassVar[str]
+    _numbering: ClassVar[tuple[str, int]] = ("mode", 1)
+    _values_name: ClassVar[str] = "scores"
+    _value_name: ClassVar[str]
     """Name of the values in labeled results."""
 
     def _labels(self) -> dict[str, NDArray[np.inexact[Any]]]:
         value = Attributes(self.solver_).value
-        return {name.replace(value, self.value_name): values for name, values in super()._labels().items()}
+        return {name.replace(value, self._value_name): values for name, values in super()._labels().items()}
 
     def to_xarray(self, X: Any = None, *, details: bool = False) -> xr.Dataset:
         """Return the modes as a Dataset with the variable names of xeofs.
@@ -70,7 +70,7 @@ class FieldEstimator(SpectralEstimator):
             `scores2`, and values with interval ends and `_held_out` (validation values). Coordinates of the second
             field that differ from those of the first have a 2 appended to their names, such as `lon2`.
         """
-        return field_dataset(self.fitted(), X, details)
+        return field_dataset(self._fitted(), X, details)
 
     def _sides(self) -> list[Side]:
         """Return the fields with their patterns."""
@@ -84,7 +84,7 @@ class FieldEstimator(SpectralEstimator):
         return [Side("1", known, False), Side("2", other, True)]
 
     @abstractmethod
-    def mode_label(self, i: int) -> str:
+    def _mode_label(self, i: int) -> str:
         """Return the label of mode i, counted from 0, for the title of a figure."""
 
     @abstractmethod
@@ -110,7 +110,7 @@ def field_dataset(model: Any, X: Any, details: bool) -> xr.Dataset:
     """Return the Dataset of `FieldEstimator.to_xarray`."""
     import xarray as xr
 
-    dim, first = model.numbering
+    dim, first = model._numbering
     variables = {name: (dim, values, attrs) for name, (values, attrs) in model._of_values().items()}
     count = len(next(iter(variables.values()))[1])
     coords = {dim: (dim, np.arange(first, first + count), {"long_name": "mode"})}

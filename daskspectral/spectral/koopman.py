@@ -188,14 +188,14 @@ class Koopman(Process):
         They are exact for reversible processes, up to the noise of the sums; for others they are an upper bound that
         includes the noise of the process. Raises AttributeError for singular functions.
         """
-        if not is_lagged(self.fitted().moments_):
+        if not is_lagged(self._fitted().moments_):
             raise AttributeError("dynamic_residuals_ require eigenvalues, and two lags if reversible")
         return self._matrices().residuals(self._values)
 
     @property
     def lags_(self) -> NDArray[np.int64]:
         """Measured lags (L,), in rows."""
-        operator: Any = self.fitted().moments_.operator
+        operator: Any = self._fitted().moments_.operator
         return np.array(operator.lags)
 
     @property
@@ -373,7 +373,7 @@ class Koopman(Process):
 
     def _check_linear(self) -> None:
         """Raise ValueError if columns are periodic."""
-        basis = self.fitted().basis_
+        basis = self._fitted().basis_
         if basis.periodic:
             raise ValueError(
                 "the mean of periodic columns is not defined. Fit cosines and sines of angles, without periods"
@@ -393,7 +393,7 @@ class Koopman(Process):
 
         Raises ValueError if the right basis differs.
         """
-        moments = self.fitted().moments_
+        moments = self._fitted().moments_
         if moments.right_basis is not None:
             raise ValueError("expected one basis for both sides, got another right_basis. Omit right_basis")
         return LagMatrices.of(moments, self.coefficients_)

@@ -54,8 +54,8 @@ class FieldPairs(FieldEstimator):
         self.random_state = random_state
 
     @property
-    def fitted_attributes(self) -> tuple[str, ...]:
-        return (*super().fitted_attributes, "beyond_chance_")
+    def _fitted_attributes(self) -> tuple[str, ...]:
+        return (*super()._fitted_attributes, "beyond_chance_")
 
     def fit(self, X: Any, y: Any = None, **options: Any) -> Self:
         """Fit pairs of functions of two fields, and compare them with pairs of shifted rows.
@@ -146,7 +146,7 @@ class FieldPairs(FieldEstimator):
             self.beyond_chance_ = beyond_chance(x[whole], y[whole], count, covariances=self.solver_.by_norm)
 
     def _of_values(self) -> dict[str, Any]:
-        name = self.value_name
+        name = self._value_name
         found = with_ends(name, self.singular_values_, self.singular_value_errors_, f"{name} of the scores", {})
         about = {"long_name": f"{name} of the scores on held-out rows"}
         return {**found, f"{name}_held_out": (self.validation_values_, about)}
@@ -233,10 +233,10 @@ class CCA(FieldPairs):
     """
 
     operator = Cross(center=True)
-    value_name: ClassVar[str] = "correlation"
+    _value_name: ClassVar[str] = "correlation"
     reduces_wide_fields: ClassVar[bool] = True
 
-    def mode_label(self, i: int) -> str:
+    def _mode_label(self, i: int) -> str:
         return f"r = {self.singular_values_[i]:.2f}, held out {self.validation_values_[i]:.2f}"
 
 
@@ -287,16 +287,16 @@ class MCA(FieldPairs):
     """
 
     operator = CrossCovariance()
-    value_name: ClassVar[str] = "covariance"
+    _value_name: ClassVar[str] = "covariance"
     reduces_wide_fields: ClassVar[bool] = False
 
-    def mode_label(self, i: int) -> str:
+    def _mode_label(self, i: int) -> str:
         return f"{100 * self.squared_covariance_fraction_[i]:.1f} % of the squared covariance"
 
     @property
     def squared_covariance_fraction_(self) -> NDArray[np.floating[Any]]:
         """Shares (k,) of the sum of squared covariances of all columns of x with all columns of y."""
-        moments = self.fitted().moments_
+        moments = self._fitted().moments_
         form = moments.mean("form") - np.outer(moments.mean("first"), moments.mean("right_first"))
         sides = [directions_of(basis) for basis in (moments.basis, moments.right_basis)]
         lengths = [np.sqrt(np.einsum("rd,rd->r", side, side)) for side in sides if side is not None]

@@ -306,7 +306,7 @@ class Process(SpectralEstimator):
 
         Raises ValueError unless it is of a reversible generator.
         """
-        moments = self.fitted().moments_
+        moments = self._fitted().moments_
         operator = moments.operator
         if of_trajectories(operator) or not _is_generator(operator) or not operator.form.symmetric:
             raise ValueError(f"expected a reversible generator, got {operator!r}. Fit Koopman to trajectories")

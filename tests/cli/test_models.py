@@ -135,7 +135,7 @@ def test_the_same_as_in_python(line: str) -> None:
     wanted = np.asarray(getattr(again, evaluate)(points))
     np.testing.assert_allclose(written("e.zarr").reshape(wanted.shape), wanted, rtol=0, atol=1e-6)
     if points is FIELD:
-        assert xr.open_zarr("e.zarr")[again.values_name].dims == ("time", again.numbering[0])
+        assert xr.open_zarr("e.zarr")[again._values_name].dims == ("time", again._numbering[0])
     if evaluate == "predict":
         done(f"predict m.zarr {line.split()[1]} --gradient --out g.zarr")
         slopes = np.asarray(again.predict_gradient(points))

@@ -97,7 +97,7 @@ def test_pairs_of_fields_have_labels_and_are_saved(kind: Any) -> None:
     scores = again.transform(y, side="right")
     assert scores.dims == ("time", "mode")
     np.testing.assert_array_equal(scores, model.transform(Y, side="right"))
-    found, name = model.to_xarray((x, y), details=True), kind.value_name
+    found, name = model.to_xarray((x, y), details=True), kind._value_name
     assert found.components1.dims == ("mode", "lat", "lon")
     assert found.components2.dims == ("mode", "station")
     for data, number in ((X, "1"), (Y, "2")):
