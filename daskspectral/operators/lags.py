@@ -36,6 +36,8 @@ def lag_of(value: Any) -> int | str:
 
 def lags_of(value: Any) -> Any:
     """Return a lag, or a tuple of several: the lag and its multiples, ascending; raise ValueError for others."""
+    if isinstance(value, range) or (isinstance(value, np.ndarray) and value.ndim == 1):
+        value = [*value]
     if not is_sequence(value):
         return lag_of(value)
     lags = tuple(map(lag_of, value))

@@ -107,7 +107,8 @@ class MetastableSets(ModelFunctions, SetStatistics):
             *([f"time to {j}", *(f"{self.passage_times[i, j]:.3g}" for i in shown)] for j in shown),
         ]
         more = [f"{self.count - len(shown)} more"] if len(shown) < self.count else []
-        gap = f"by the largest gap of timescales; for {self.count} sets it is {self.gap:.3g}"
+        known = "needs one more function" if np.isnan(self.gap) else f"is {self.gap:.3g}"
+        gap = f"by the largest gap of timescales; that of {self.count} sets {known}"
         return {
             "of": f" of {self.model['estimator']}",
             "verdict": f"{self.count} sets, of which the data support {self.supported}",

@@ -229,6 +229,11 @@ def test_bands_are_those_of_a_jackknife_over_folds() -> None:
     np.testing.assert_allclose(widths, 2 * 1.15 * stdtrit(3, 0.975) * deviation, rtol=1e-6)
 
 
+@pytest.mark.parametrize("lag", [range(2, 9, 2), np.arange(2, 9, 2), [2, 4, 6, 8]])
+def test_lags_are_any_sequence(lag: Any) -> None:
+    assert dsp.Koopman(lag).operator.lag == Transfer(lag).lag == (2, 4, 6, 8)
+
+
 def test_chapman_kolmogorov_compares_powers_with_longer_lags() -> None:
     multiples = (1, 2, 5)
     p, *longer = propagators(multiples)
