@@ -366,7 +366,7 @@ def median_of_distinct(sample: ArrayLike, rng: np.random.Generator) -> float:
 
 
 def _greedy(sample: ArrayLike, p: int, rng: np.random.Generator, pick: Callable[[Array], int]) -> Indices:
-    """Return a set grown from a random row by ``pick(squared distances to the set)``, p or all distinct rows."""
+    """Return rows selected one by one by ``pick(squared distances to the set)``."""
     x, p = _checked(sample, p)
     x = _scaled(x)[0]
     wide = x.shape[1] > MANY_COLUMNS
@@ -399,7 +399,7 @@ def _checked(sample: ArrayLike, p: int) -> tuple[Array, int]:
 
 
 def _scaled(x: Array) -> tuple[Array, int]:
-    """Return x / 2^e with entries within [-1, 1], and e: an exact division that keeps squares in range."""
+    """Return x / 2^e with entries within [-1, 1], and e, exactly."""
     exponent = int(np.frexp(np.abs(x).max())[1])
     return np.ldexp(x, -exponent), exponent
 

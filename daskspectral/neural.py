@@ -53,7 +53,7 @@ class Loss:
 
     @classmethod
     def of(cls, operator: Operator) -> Loss:
-        """Return the loss of an operator, or of its validation operator; raise ValueError if it has none."""
+        """Return the loss of an operator, or raise ValueError."""
         if operator.validation_operator is None:
             raise ValueError(
                 f"training requires an operator that is symmetric or between two spaces, got {operator.name}. "
@@ -68,7 +68,6 @@ class Loss:
     def __call__(
         self, left: Function, right: Function, fields: Fields, mu: Values = 1.0, weights: Weights = None
     ) -> Values:
-        """Return the loss on a batch; `mu` is one number or k numbers."""
         if self.two_sided:
             form, grams, right_grams = self._two_sided(left, right, fields, weights)
             return (grams * right_grams[::-1]).sum() / 2 - form.trace(axis1=1, axis2=2).sum()
@@ -77,7 +76,7 @@ class Loss:
         return 2 * (self.operator.solver.signed(energy) / mu).sum() + orthogonality(*grams)
 
     def _two_sided(self, left: Function, right: Function, fields: Fields, weights: Weights) -> tuple[Values, ...]:
-        """Return the form and both Gram matrices of functions, centered if requested, (2, k, k)."""
+        """Return the form and both Gram matrices of functions, (2, k, k)."""
         of, means, sides = self.operator.forms, self.operator.functionals, (left, right)
         pairs = {"form": (0, 1), "gram": (0, 0), "right_gram": (1, 1)}
         found = {
@@ -137,7 +136,7 @@ class Networks:
         return replace(self, left=self.left.with_variables(parameters[0]), right=right)
 
     def functions(self, parameters: Any) -> tuple[Function, Function]:
-        """Return the trial and the test functions for some parameters."""
+        """Return the trial and the test functions."""
 
         def left(x: Any) -> Any:
             return self.left.apply(parameters[0], x)
@@ -189,7 +188,7 @@ class Trainer:
     tell: Callable[[int, float], None] = field(default=lambda step, loss: None)
 
     def run(self, state: State | None = None) -> Networks:
-        """Return the best networks of the training, from a `state` if given; raise ValueError for invalid mu."""
+        """Return the best networks, from a `state` if given."""
         numpy, recipe = jax().numpy, self.recipe
         if recipe.mu is not None and self.loss.two_sided:
             raise ValueError("mu requires a symmetric operator; the low-rank loss has no mu.")
@@ -239,7 +238,7 @@ class Trainer:
         return self.networks.with_parameters(_tree(self.networks.parameters, leaves))
 
     def _pool(self, number: int) -> dict[str, Array]:
-        """Return the rows of a round with positive weight, in float32, centered, with weights of mean 1."""
+        """Return the rows of a round in float32, centered, with weights of mean 1."""
         pool = dict(self.draw(number))
         if "weight" in pool:
             counted = np.flatnonzero(pool["weight"] > 0)
@@ -265,7 +264,7 @@ class Trainer:
         return package.jit(step)
 
     def _checked(self, state: State, number: int, parameters: Any, moving: Any, losses: list[float]) -> State:
-        """Return the state after some steps; the networks become the best ones if they are better."""
+        """Return the next state, with the best networks so far."""
         arrays = _leaves(parameters)
         state = replace(state, step=number, parameters=arrays, optimizer=_leaves(moving), losses=tuple(losses))
         if not all(np.isfinite(v).all() for v in arrays):
@@ -288,7 +287,7 @@ class Trainer:
         return replace(state, best=arrays, values=values) if better else state
 
     def _sane(self, losses: list[float]) -> bool:
-        """Return whether the loss has not grown too far: beyond, functions may be steps of zero energy."""
+        """Return whether the loss is not too large; beyond, functions may be steps of zero energy."""
         return losses[-1] < FAR * max(losses[0], self.outputs)
 
     def _improves(self, values: Array, before: Array) -> bool:
@@ -300,7 +299,7 @@ class Trainer:
         return scores[1] > scores[0]
 
     def _mu(self, values: Array, before: Array | None) -> Array:
-        """Return mu of the next steps: the recipe's, or a multiple of the last held-out value."""
+        """Return mu: the recipe's, or a multiple of the last held-out value."""
         mu = self.recipe.mu
         if mu is not None or self.loss.two_sided:
             return np.asarray(1.0 if mu is None else mu)
@@ -312,10 +311,8 @@ class Trainer:
 
 
 def _leaves(tree: Any) -> list[Array]:
-    """Return the arrays of a tree, on the host."""
     return [np.asarray(v) for v in jax().tree_util.tree_leaves(tree)]
 
 
 def _tree(like: Any, leaves: list[Any]) -> Any:
-    """Return a tree of these arrays."""
     return jax().tree_util.tree_unflatten(jax().tree_util.tree_structure(like), leaves)

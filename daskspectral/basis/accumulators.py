@@ -43,7 +43,7 @@ class GradientSum(Protocol):
     def add(self, evaluation: Any) -> None: ...
 
     def result(self, gram: Array) -> Array:
-        """Return the matrix (p, p), given the sum of phi phi^T over the same blocks."""
+        """Return the matrix (p, p), given the sum of phi phi^T."""
 
 
 def contraction(
@@ -102,7 +102,6 @@ class PairContraction:
             shortcut.add(lefts[product.left.view])
 
     def result(self) -> dict[AtomProduct, Array]:
-        """Return the sums in float64 on the host."""
         results = {product: products.total for product, products in self.sums.items()}
         for product, shortcut in self.gradients.items():
             results[product] = shortcut.result(results[_gram_of(product)])
@@ -110,7 +109,7 @@ class PairContraction:
 
 
 def _weighted(left: Array, right: Array, weight: Array) -> tuple[Array, Array]:
-    """Return features (p, c) times weights (c,), and features (q, c), without most rows of weight 0."""
+    """Return features (p, c) times weights, and (q, c), mostly without rows of weight 0."""
     kept = weight.nonzero()[0]
     if 2 * len(kept) < len(weight):
         left, right, weight = left[:, kept], right[:, kept], weight[kept]
@@ -258,7 +257,6 @@ class MatrixSums(Accumulator):
             products.add(at[left], at[right], block)
 
     def _in_range(self, block: Block) -> Block:
-        """Return the block with square-root weights in float32's range, in units of 2^exponent."""
         if not self._narrow or block.scale is None:
             return block
         if self._exponent is None and block.scale.any():  # set once: earlier sums are in this unit
@@ -294,7 +292,7 @@ class ModeSums(Accumulator):
         self._sum.add(lattice.angles(np.asarray(block.x, dtype=float)), weights)
 
     def _weights(self, block: Block) -> NDArray[Any] | None:
-        """Return the weights (W, c) of modes times the sample weights; None if all are 1."""
+        """Return the weights (W, c) of modes; None if all are 1."""
         sample = None if block.scale is None else np.asarray(block.scale, dtype=float) ** 2
         columns, names = [], []
         for weight in self._mode_weights:
@@ -309,7 +307,7 @@ class ModeSums(Accumulator):
         return np.concatenate(columns)
 
     def result(self) -> dict[str, NDArray[Any]]:
-        """Return the modes (2 M_1 + 1, ...) by name, (m, 2 M_1 + 1, ...) for a weight with m columns."""
+        """Return the modes (2 M_1 + 1, ...) by name, (m, 2 M_1 + 1, ...) for m columns."""
         if self._sum is None:
             return {}
         found, sums, start = {}, self._sum.result(), 0
@@ -344,7 +342,7 @@ def joined(block: Block) -> Array | None:
 
 
 def _following(block: Block, shift: int) -> Callable[[Array], Array]:
-    """Return the features at rows shifted in time, with the square-root weights."""
+    """Return a function that computes weighted features at shifted rows."""
     return lambda feature: block.weighted(feature[:, shift : shift + len(block.x)])
 
 

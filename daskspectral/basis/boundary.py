@@ -142,7 +142,7 @@ class BoxBoundary(Boundary):
         return np.hstack([x[:, low] - lower[low], upper[high] - x[:, high]])
 
     def _factors(self, x: Array) -> tuple[Array, Array, Array]:
-        """Return the factor of each column with its first and second derivatives, (c, d) each."""
+        """Return each column's factor and first two derivatives, (c, d) each."""
         lower, upper = np.array([self.lower, self.upper])[:, :, None]
         low, high = np.isfinite(lower), np.isfinite(upper)
         above = np.where(low, x.T - np.where(low, lower, 0), 1.0)
@@ -223,12 +223,10 @@ class Box:
 
     @property
     def center(self) -> Array:
-        """Center of the box, (d,); 0 along periodic axes."""
         return np.array([0.5 * (side[0] + side[1]) if side else 0.0 for side in self.sides])
 
     @property
     def shown(self) -> str:
-        """Rounded bounds, or the period, by column."""
         pairs = zip(self.period, self.sides, strict=True)
         return f"[{', '.join(f'({s[0]:.6g}, {s[1]:.6g})' if s else f'period {p:.6g}' for p, s in pairs)}]"
 
@@ -236,7 +234,7 @@ class Box:
         return f"outside the box {self.shown} of the lattice; pass a wider box"
 
     def __call__(self, x: Array) -> NDArray[np.bool_]:
-        """Return the mask (c,) of points (c, d) outside the box."""
+        """Return the mask (c,) of points outside the box."""
         found = np.zeros(len(x), dtype=bool)
         columns = np.ascontiguousarray(x.T)  # extremes of contiguous columns are ten times faster
         for column, side in zip(columns, self.sides, strict=True):
@@ -245,7 +243,6 @@ class Box:
         return found
 
     def check(self, outside: int, rows: int) -> None:
-        """Raise ValueError if more than the share of all rows are outside."""
         if outside > self.share * rows:
             raise ValueError(
                 f"{outside} of {rows} rows lie outside the box {self.shown} of the lattice. Pass a wider box, or "
@@ -253,14 +250,14 @@ class Box:
             )
 
     def nearest(self, x: Array) -> tuple[Array, NDArray[np.bool_] | None]:
-        """Return the nearest points of the box, and the mask of coordinates outside or None."""
+        """Return the nearest points of the box, and the mask of coordinates outside."""
         if not self(x).any():
             return x, None
         lower, upper = np.array([side or (-np.inf, np.inf) for side in self.sides]).T
         return np.clip(x, lower, upper, dtype=x.dtype), (x < lower) | (x > upper)
 
     def beyond(self, x: Array) -> Array | None:
-        """Return the distances (c,) of points (c, d) from the box in periods, or None."""
+        """Return the distances (c,) of points from the box in periods, or None."""
         nearest, outside = self.nearest(x)
         if outside is None:
             return None

@@ -164,7 +164,6 @@ class _DifferentiatedEvaluation(Evaluation):
 
     @cached_property
     def slopes(self) -> Array:
-        """Partial derivatives by axis, (d, p, c)."""
         found = np.moveaxis(self.basis.differentiate(self.points), 2, 0)
         return np.ascontiguousarray(self.block.weighted(found))
 

@@ -262,7 +262,7 @@ class NearestSearch:
         return self(self.points * self.unit + self.center, k + 1)[0][:, -1]
 
     def __call__(self, x: Array, k: int) -> tuple[Array, NDArray[np.integer[Any]]]:
-        """Return ascending distances (c, k) and indices of the k nearest points of rows x (c, d)."""
+        """Return distances (c, k) and indices of the k nearest points, ascending."""
         x = (x - self.center) / self.unit
         if self.tree is not None:
             found = self.tree.query(x, np.arange(1, k + 1))

@@ -200,12 +200,10 @@ class _DirichletEvaluation(Evaluation):
 
     @cached_property
     def slope(self) -> Array:
-        """Gradient of w (c, d)."""
         return self.boundary.gradient(self.x)
 
     @cached_property
     def hessian(self) -> Array:
-        """Second derivatives of w (c, d, d)."""
         return self.boundary.hessian(self.x)
 
     @cached_property
@@ -242,7 +240,6 @@ class _DirichletEvaluation(Evaluation):
         return self._plus(self.scaled.second(atom, block) + turned, curved)
 
     def _plus(self, scaled: Array, factors: Array) -> Array:
-        """Return scaled + phi times factors (c,) as a new array."""
         phi = self.plain.feature(VALUE)
         return np.asarray(scaled + phi * factors.astype(phi.dtype, copy=False))
 
@@ -273,11 +270,9 @@ class _Sets(Boundary):
         return np.maximum(-np.stack([boundary.values(x) for boundary in self.sets], axis=1), 0)
 
     def _gradients(self, x: Array) -> Array:
-        """Return the gradients of the distances (c, s, d), 0 in the sets."""
         return self._beyond(x, [boundary.gradient(x) for boundary in self.sets])
 
     def _hessians(self, x: Array) -> Array:
-        """Return the second derivatives of the distances (c, s, d, d), 0 in the sets."""
         return self._beyond(x, [boundary.hessian(x) for boundary in self.sets])
 
     def _beyond(self, x: Array, derivatives: list[Array]) -> Array:
@@ -303,7 +298,6 @@ class _Product(_Sets):
         return found
 
     def _others(self, x: Array) -> Array:
-        """Return the product of the distances from the other sets, (c, s)."""
         depths = self._depths(x)
         return depths[:, ::-1] if len(self.sets) > 1 else np.ones_like(depths)
 

@@ -313,7 +313,6 @@ def pair_with_field(evaluation: Evaluation, pairing: Pairing, block: Block) -> A
 
 
 def _weighted(target: Array, pairing: Pairing, block: Block) -> Array:
-    """Return a target (c, ...) times the pairing's weight and the square-root sample weights."""
     if pairing.weight is not None:
         target = (target.T * block.field(pairing.weight)).T
     if block.scale is not None:

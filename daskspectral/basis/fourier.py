@@ -264,7 +264,7 @@ class Waves(Evaluation):
         return self._derivative(sum(alpha), factor.astype(self.block.dtype)[:, None])
 
     def _derivative(self, order: int, factor: Array) -> Array:
-        """Return the waves advanced by `order` >= 1 quarter turns, times factor (m, 1) or (m, c)."""
+        """Return the waves advanced by `order` quarter turns, times a factor."""
         out = np.zeros_like(self.waves)
         near, far = (self.cosines, self.sines) if order % 2 == 0 else (self.sines, self.cosines)
         # cos' = -sin, sin' = cos

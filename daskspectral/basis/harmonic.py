@@ -39,12 +39,10 @@ class LevelBasis(Basis):
 
     @property
     @abstractmethod
-    def raw_parts(self) -> Sequence[Functions]:
-        """Functions that are evaluated, in order."""
+    def raw_parts(self) -> Sequence[Functions]: ...
 
     @property
     def multiplicities(self) -> NDArray[np.int64]:
-        """Multiplicity of the eigenvalue of each level, (levels,)."""
         return np.array([self.manifold.multiplicity(level) for level in range(len(self.dimensions))])
 
     @property
@@ -61,17 +59,15 @@ class LevelBasis(Basis):
 
     @property
     def eigenvalues(self) -> NDArray[np.float64]:
-        """Eigenvalue of each function, (p,)."""
         values = [self.manifold.eigenvalue(level) for level in range(len(self.dimensions))]
         return np.repeat(values, self.dimensions)
 
     @property
     def cumulative(self) -> NDArray[np.int64]:
-        """Number of eigenfunctions up to the eigenvalue of each function, (p,)."""
+        """Number of eigenfunctions up to each function's eigenvalue, (p,)."""
         return np.repeat(np.cumsum(self.multiplicities), self.dimensions)
 
     def check(self, x: Array) -> None:
-        """Raise PointError for points (c, d) off the manifold."""
         if np.isfinite(self.tolerance):
             self.manifold.check(x, tolerance=self.tolerance)
 
@@ -144,7 +140,7 @@ class HarmonicBasis(LevelBasis):
         return basis._set(manifold=manifold, count=count, tolerance=tolerance, number=number, _built=dict(built))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return the state with all eigenspaces, so that workers use those of the driver."""
+        """Return the state with all eigenspaces, which workers share with the driver."""
         return {**self.__dict__, "_built": dict(enumerate(self.levels))}
 
     @property
@@ -201,7 +197,7 @@ class _LevelEvaluation(Evaluation):
         return self._combined([part.raw_along(self.points, direction) for part in self.parts])
 
     def _combined(self, raws: Sequence[Array]) -> Array:
-        """Return T r of all parts in order, times the square-root weights, (p, c) or (p, k c)."""
+        """Return T r, weighted, (p, c) or (p, k c)."""
         sizes = [part.size for part in self.parts]
         out = np.empty((sum(sizes), len(self.points)), self.block.dtype)
         for rows, raw, part in zip(slices_of(sizes), raws, self.parts, strict=True):

@@ -274,7 +274,7 @@ class _ProfileEvaluation(_LandmarkEvaluation):
         return [slice(i, min(i + rows, p)) for i in range(0, p, rows)]
 
     def _products(self, left: Array, right: Array) -> Iterator[slice]:
-        """Yield the panels of s = left right; several panels of a wide block at once."""
+        """Yield the panels of s = left right."""
         wide = left.shape[1] > MANY_COLUMNS
         if wide:
             np.matmul(left, right, out=self.s)
@@ -291,7 +291,7 @@ class _ProfileEvaluation(_LandmarkEvaluation):
                 self.t[panel] *= scale
 
     def _along(self, y: Array, v: Array, offset: Array | None, t: Array) -> Array:
-        """Return (y v + offset) o t for vectors y (p, d) and v (c, d), and an offset (c,)."""
+        """Return (y v + offset) o t for y (p, d), v (c, d) and offset (c,)."""
         out = self.block.buffer(f"along {self._directions}", self.shape)
         self._directions += 1
         np.matmul(y, np.ascontiguousarray(v.T, like=v), out=out)
@@ -392,7 +392,7 @@ class _EmbeddedEvaluation(_LandmarkEvaluation):
         self.q, self.t, self.s = (getattr(self.there, name, None) for name in ("q", "t", "s"))
 
     def weighted_distances(self) -> Array:
-        """Return s o T for a kernel in a metric M = A Aᵀ, s = |(x - y) M|²; for a Gaussian, times its rate."""
+        """Return s o T for s = |(x - y) A Aᵀ|²; for a Gaussian, times its rate."""
         basis, there = self.basis.metric, cast(_RadialEvaluation, self.there)
         points = self.points @ np.asarray(self.kernel.rotated, like=self.points) - basis.center
         left, right = basis.distance_factors(points, self.block.dtype)

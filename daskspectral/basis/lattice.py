@@ -355,7 +355,7 @@ def shrunk_orders(orders: Sequence[int], most: int) -> tuple[int, ...]:
 
 
 def _interval(side: Any) -> Interval:
-    """Return both ends as numbers; raise ValueError unless they are a finite interval of positive width."""
+    """Return both ends, or raise ValueError unless they are finite and ascending."""
     try:
         lower, upper = (float(end) for end in side)
     except (TypeError, ValueError):
@@ -393,7 +393,7 @@ def check_stationary(kernel: Any) -> None:
 
 
 def _density(kernel: Kernel, lattice: FourierLattice) -> Array:
-    """Return the spectral density, up to a factor that depends on d alone."""
+    """Return the spectral density, up to a factor of d alone."""
     check_stationary(kernel)
     squares, d = lattice.frequencies.squares, lattice.dimension
     if isinstance(kernel, Gaussian):
@@ -413,7 +413,7 @@ def _density(kernel: Kernel, lattice: FourierLattice) -> Array:
 
 
 def _sampled(kernel: Kernel, lattice: FourierLattice) -> Array:
-    """Return the density of any radial kernel, from its values on a grid finer than the lattice's waves."""
+    """Return a radial kernel's density from its values on a finer grid."""
     sizes = [4 * order + 1 for order in lattice.orders]
     axes = [period / size * np.fft.fftfreq(size, 1 / size) for period, size in zip(lattice.period, sizes, strict=True)]
     grid = np.stack([g.ravel() for g in np.meshgrid(*axes, indexing="ij")], axis=1)
@@ -461,7 +461,6 @@ class SpectralDensityBasis(LinearCombination):
 
     @property
     def weights(self) -> Array:
-        """Spectral density S² (p,)."""
         return spectral_weights(self.kernel, self.inner)
 
     @property

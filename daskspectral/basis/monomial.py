@@ -171,7 +171,7 @@ class _MonomialEvaluation(Evaluation):
         return out[self.basis.lead :]
 
     def _partial(self, alpha: MultiIndex) -> tuple[Integers, Array]:
-        """Return the monomials whose derivative is not 0, (r,), and its values, (r, c)."""
+        """Return the monomials with nonzero derivative (r,), and its values (r, c)."""
         rows, sources, factors = _derivative(self.basis.d, self.basis.degree, alpha)
         factors = factors / float(np.prod(self.basis.lengths ** np.array(alpha)))
         there, factors = np.asarray(sources, like=self.table), np.asarray(factors, like=self.table)
@@ -213,7 +213,7 @@ def _table(d: int, degree: int) -> tuple[Integers, tuple[Step, ...], dict[bytes,
 
 @lru_cache(maxsize=2048)
 def _derivative(d: int, degree: int, alpha: MultiIndex) -> tuple[Integers, Integers, NDArray[np.float64]]:
-    """Return d^alpha x^e = prod_a e_a! / (e_a - alpha_a)! x^(e - alpha) as rows e, rows e - alpha, factors (r,)."""
+    """Return d^alpha x^e as rows e, rows e - alpha and factors prod_a e_a! / (e_a - alpha_a)!, (r,)."""
     exponents, _, positions = _table(d, degree)
     rows = np.flatnonzero((exponents >= alpha).all(axis=1))
     sources = np.array([positions[e.tobytes()] for e in exponents[rows] - np.array(alpha)], dtype=np.int64)

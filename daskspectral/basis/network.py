@@ -261,7 +261,7 @@ class _NeuralEvaluation(Evaluation):
         )
 
     def _through_layers(self, t: Array) -> Array:
-        """Return the features' derivative from that of the first layer before its nonlinearity."""
+        """Return the features' derivative from that of the first layer's input."""
         for number, (w, _) in enumerate(self._layers):
             slope = self._slopes[number]
             t = t if number == 0 else w @ t

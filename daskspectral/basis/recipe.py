@@ -33,37 +33,36 @@ class Sample(Protocol):
     def dimension(self) -> int: ...
 
     @property
-    def operator(self) -> Any:
-        """Operator that is fitted, or None."""
+    def operator(self) -> Any: ...
 
     @property
     def n_rows(self) -> int: ...
 
     @property
     def periods(self) -> Periods | None:
-        """Period of each prepared column; None without periodic columns."""
+        """Period of each prepared column, or None."""
 
     @property
     def at_most(self) -> bool:
-        """True if fewer functions than requested are expected, so that no warning is issued."""
+        """True if fewer functions than requested cause no warning."""
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
-        """Return indices, raw and prepared points of up to `size` rows drawn uniformly."""
+        """Return indices, raw and prepared points of up to `size` random rows."""
 
     def given(self, points: Any) -> Array:
-        """Return a copy of raw points; raise ValueError unless they are finite, in the data's columns."""
+        """Return a copy of raw points, or raise ValueError for invalid ones."""
 
     def prepared(self, raw: Array, *, directions: bool = False) -> Array:
-        """Return raw points in the prepared columns; `directions` are scaled, but not translated."""
+        """Return raw points in the prepared columns; `directions` are scaled only."""
 
     def directions(self, points: Array) -> Array:
-        """Return directions in prepared columns as directions in the raw columns of X."""
+        """Return prepared directions in the raw columns of X."""
 
     def periodic(self, kernel: Kernel) -> Kernel:
-        """Return the kernel with the periods of these data; raise ValueError for other periods."""
+        """Return the kernel with the periods of the data, or raise ValueError."""
 
     def check(self, rows: Array, points: Array) -> None:
-        """Raise an error with the row number unless the operator is defined at these points."""
+        """Raise an error with the row number unless the operator is defined here."""
 
     def boxed(self, recipe: Any, rng: np.random.Generator) -> Basis:
         """Return a Fourier lattice on the box of the recipe or of the rows."""
@@ -169,6 +168,6 @@ class OpenKernel(CallRepr, Parameterized):
         return super().set_params(**params)
 
     def _name_kernel(self) -> None:
-        """Replace the name of a kernel by the kernel; raise TypeError or ValueError for anything else."""
+        """Replace the name of a kernel by the kernel."""
         if not is_word(self.kernel, "auto"):
             object.__setattr__(self, "kernel", named(self.kernel))

@@ -10,5 +10,5 @@ class Role(Enum):
     TEST = "test"
 
     def named(self, name: str) -> str:
-        """Return the name of a quantity of this space, such as "gram" and "right_gram"."""
+        """Return this space's name of a quantity, such as "gram" and "right_gram"."""
         return f"right_{name}" if self is Role.TEST else name

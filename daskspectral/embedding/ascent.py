@@ -43,17 +43,16 @@ class AscentProblem(ABC):
     def evaluate(self, point: Array) -> Iterate: ...
 
     @abstractmethod
-    def certify(self, point: Array, tolerance: float) -> Certificate:
-        """Return whether the solution at a point is optimal, up to a relative duality gap."""
+    def certify(self, point: Array, tolerance: float) -> Certificate: ...
 
     @abstractmethod
     def widened(self, point: Array, direction: Array) -> Array:
-        """Return the coordinates with an additional small column along a certificate's direction."""
+        """Return the coordinates with a small column along the certificate's direction."""
 
     @property
     @abstractmethod
     def spent(self) -> bool:
-        """True if Abar is zero up to rounding, so that no columns are left."""
+        """True if Abar is zero up to rounding."""
 
     @abstractmethod
     def deflated(self, point: Array) -> AscentProblem:
@@ -113,7 +112,7 @@ def accelerated(
 def _quasi_newton(
     evaluate: Callable[[Array], Iterate], now: Iterate, pairs: deque[tuple[Array, Array]], left: int
 ) -> Iterate | None:
-    """Return the iterate after one quasi-Newton step, or None if it does not improve."""
+    """Return the iterate after one step, or None if it does not improve."""
     direction = _two_loop(now.gradient, pairs)
     slope = float(np.vdot(now.gradient, direction))
     if not slope > 0:
@@ -133,7 +132,7 @@ def _quasi_newton(
 
 
 def _two_loop(gradient: Array, pairs: deque[tuple[Array, Array]]) -> Array:
-    """Return the inverse Hessian times the gradient (Nocedal 1980), for a maximum."""
+    """Return the inverse Hessian times the gradient (Nocedal 1980)."""
     q = gradient.copy()
     weights = []
     for change, bend in reversed(pairs):

@@ -269,7 +269,7 @@ class DiffusionMap(Transformer):
         return self._framed(function, X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options)
 
     def _solved(self, source: Source, kernel: Gaussian, *, exact: bool) -> tuple[Array, DiffusionFunctions]:
-        """Return the eigenvalues and functions at landmarks, which are all points for an `exact` map."""
+        """Return the eigenvalues and the functions at landmarks (`exact`: all points)."""
         if exact:
             points = points_in_memory(source)[0]
             if len(points) <= self.n_components:
@@ -326,7 +326,6 @@ class DiffusionMap(Transformer):
         return of_kernel(self.landmarks, kernel, count=LANDMARKS)
 
     def _check_landmarks(self, source: Source) -> None:
-        """Raise errors that follow from metadata, before any task is submitted."""
         wanted = self._wanted_landmarks(Gaussian(1.0))
         p = int(wanted.n_landmarks) if wanted.points is None else len(FitSample(source).given(wanted.points))
         check_memory(predict_memory(p, source.dimension, 2048, threads=local_threads(), live=8))
@@ -349,7 +348,7 @@ class DiffusionMap(Transformer):
 
 
 def _run(source: Source, functions: DiffusionFunctions, description: str) -> Run:
-    """Return a run that evaluates the features of a diffusion map, in tasks of equal work."""
+    """Return a run that evaluates the features, in tasks of equal work."""
     p, q = len(functions.points), len(functions.first)
     flops = 2.0 * p * (source.dimension + 25) + 2.0 * q * (p + q)
     return Run(source, plan_rows(source, flops), None, description)

@@ -73,12 +73,11 @@ class DiffusionFunctions(Registered):
         return int(self.weights.shape[1])
 
     def features(self, x: Array) -> Array:
-        """Return g (c, q) at a block x (c, d)."""
         values = self.kernel.values(x, self.points).T
         return np.asarray(values if self.whitening is None else values @ self.whitening)
 
     def __call__(self, x: Array) -> Array:
-        """Return the coordinates (c, k) at x (c, d), NaN if a degree is below rounding errors or x is not finite."""
+        """Return the coordinates (c, k) at x (c, d), NaN for tiny degrees or non-finite x."""
         result = np.empty((len(x), self.width))
         for rows, block, finite in point_blocks(x, len(self.points)):
             g = self.features(block)
@@ -164,7 +163,7 @@ def _projected(matrix: Array, sigma: Array) -> Array:
 
 
 def _leading(values: Array, vectors: Array, count: int) -> tuple[Array, Array]:
-    """Return the `count` largest values above rounding errors, and their vectors, descending."""
+    """Return the `count` largest values above rounding, and their vectors."""
     kept = np.argsort(-values, kind="stable")[: min(count, np.count_nonzero(values > LEAST_EIGENVALUE))]
     return values[kept], vectors[:, kept]
 
@@ -270,7 +269,7 @@ def joining_bandwidth(squares: Array) -> float:
 
 
 def _eigenvalue(squares: Array, h: float, mode: int) -> float:
-    """Return the eigenvalue of Abar with this number, 1 for the largest."""
+    """Return the mode-th eigenvalue of Abar, from 1."""
     k = np.exp(-squares / h**2)
     root = np.sqrt(k.sum(axis=1))
     k /= root[:, None] * root

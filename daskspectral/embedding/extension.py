@@ -68,7 +68,7 @@ class Extension(Registered, RowFunction):
 
     @cached_property
     def _there(self) -> tuple[Device, Array, Array, Array, Array | None]:
-        """Device, and the points, weights of masses, coefficients and whitening on it."""
+        """Device, with points, mass weights, coefficients and whitening on it."""
         device = device_of(self.device)
         moved: Any = device.moved((self.points, self.masses.weights, self.coefficients, self.whitening))
         return device, *moved
@@ -100,7 +100,7 @@ class Extension(Registered, RowFunction):
         )
 
     def _sums(self, x: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
-        """Return m (c,) and u (c, r) at points, and the mask of those that the landmarks cover."""
+        """Return m (c,), u (c, r), and the mask of covered points."""
         device, points, weights, coefficients, whitening = self._there
         k = self.kernel.values(device.put(x), points)
         m, u, covered = device.get(k.T @ weights), device.get(k.T @ coefficients), np.ones(len(x), dtype=bool)

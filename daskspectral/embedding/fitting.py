@@ -172,13 +172,13 @@ class Embedding:
         return Embedded(extension, stages, "exact", whole[:, : extension.kept])
 
     def low_rank(self) -> Embedded:
-        """Return the embedding by the kernel's Nystrom approximation; raise UncoveredError for uncovered rows."""
+        """Return the Nystrom embedding; raise UncoveredError for uncovered rows."""
         most = min(self.source.n, MOST)
         found = None if self.sizes is not None else self._doubled(most)
         return found or self._at(*(self.sizes or (most, int(FURTHER * most))))
 
     def _at(self, first: int, most: int) -> Embedded:
-        """Return the embedding at this number of landmarks; half of them serve to estimate its error."""
+        """Return the embedding, with an error estimate from half the landmarks."""
         covered = self._covered(self.landmarks(first), most)
         self._check(covered)
         given = covered.basis
@@ -187,7 +187,7 @@ class Embedding:
         return self._solved(covered, None if less.missed else self._solved(less, None))
 
     def _doubled(self, most: int) -> Embedded | None:
-        """Return the low-rank embedding with `accuracy`, or the largest one that covers the rows."""
+        """Return the embedding with `accuracy`, or the largest that covers the rows."""
         p, n = min(FIRST, most), self.source.n
         last: Embedded | None = None
         while True:
@@ -208,7 +208,7 @@ class Embedding:
             p = min(2 * p, most)
 
     def _covered(self, basis: LandmarkBasis, most: int) -> Covered:
-        """Return the landmarks, with rows that they do not cover, up to `most` in all."""
+        """Return the landmarks, extended by uncovered rows up to `most`."""
         run, kernel = self.passes.run, self.kernel
         plan = plan_embedding(self.source, basis.size, run.device)
         self.passes.run = Run(self.source, plan, None, "embed", run.device)
@@ -224,7 +224,6 @@ class Embedding:
             basis = LandmarkBasis(kernel, np.concatenate([basis.landmarks, found.cover["missed"]]))
 
     def _check(self, found: Covered) -> None:
-        """Raise UncoveredError for uncovered rows, ValueError for an unsuitable bandwidth or bounds."""
         n, cover, landmarks = self.source.n, found.cover, found.basis.landmarks
         if found.missed:
             raise UncoveredError(
@@ -239,7 +238,7 @@ class Embedding:
             check_joined(self.bandwidth, landmarks, self.kernel.values(landmarks, landmarks).sum(axis=1))
 
     def _solved(self, covered: Covered, less: Embedded | None) -> Embedded:
-        """Return the embedding at landmarks that cover the rows; `less`, at fewer, serves to estimate its error."""
+        """Return the embedding, with an error estimate from fewer landmarks, `less`."""
         passes, run, kernel = self.passes, self.passes.run, self.kernel
         basis, whitened = covered.basis, covered.whitened
         rows, (probes, probe_bound) = self._drawn(ROWS, 1)[0], self._drawn(PROBES, 2)
@@ -296,9 +295,9 @@ def positive(columns: Array) -> Array:
 
 
 def _error(before: Probe | None, now: Probe) -> float:
-    """Return the relative error of the Gram matrix.
+    """Return the relative error of the Gram matrix, from the change since `before` and the decrease of the residual.
 
-    The change since `before` estimates the error there, which has decreased as the residual has, within a factor of 3.
+    It is right within a factor of 3.
     """
     if before is None:
         return MARGIN * now.residual

@@ -80,12 +80,10 @@ class KernelizedProblem:
 
     @property
     def regular(self) -> bool:
-        """True if K is regular at the distinct points."""
         return self.rank == len(self.counts)
 
     @property
     def rank(self) -> int:
-        """Numerical rank q of K."""
         return len(self.roots)
 
     @property
@@ -102,7 +100,7 @@ class KernelizedProblem:
 
     @property
     def outer_cost(self) -> Array:
-        """Matrix K_bar / n^2 - lambda K^+ (m, m), with u in the range of K."""
+        """Matrix K_bar / n^2 - lambda K^+ (m, m), u in the range of K."""
         values, u = self.roots**2, self.vectors @ (self.vectors.T @ self.u)
         part = values / self.n**2 - self.regularization / values
         return np.asarray((self.vectors * part) @ self.vectors.T - np.outer(u, u) / self.n**2)
@@ -151,7 +149,7 @@ def solve_kernelized(
 
 
 def _by_factor(problem: KernelizedProblem, tolerance: float, max_passes: int) -> KernelizedSolution:
-    """Return a factor E of B' from the leading eigenvectors of K, with its certificate."""
+    """Return the solution with a factor E of B', from K's leading eigenvectors."""
     start = problem.features[:, :RANK]
     e, y, passes = ascend(problem.outer_cost, problem.d, start, residual=0.1 * tolerance, max_passes=max_passes)
     inner = (problem.vectors / problem.roots).T @ e
@@ -268,7 +266,7 @@ class LearnedKernel(Kernel):
     def of(
         cls, kernel: Kernel, points: Array, problem: KernelizedProblem, solution: KernelizedSolution
     ) -> tuple[Array, LearnedKernel]:
-        """Return the eigenvalues of B' (r,), descending, and the kernel of the solution."""
+        """Return the eigenvalues of B' (r,), descending, and the kernel."""
         outer = problem.roots[:, None] * solution.inner * problem.roots
         values, vectors = eigh(symmetric_part(outer))
         values, vectors = values[::-1], vectors[:, ::-1]
@@ -288,7 +286,7 @@ class LearnedKernel(Kernel):
         return int(self.factor.shape[1])
 
     def features(self, x: Array) -> Array:
-        """Return e(x) (c, r) at points x (c, d); NaN for points that are not finite."""
+        """Return e(x) (c, r); NaN for points that are not finite."""
         result = np.empty((len(x), self.width))
         for rows, block, finite in point_blocks(x, len(self.points)):
             k = self.kernel.values(block, self.points)
@@ -422,7 +420,7 @@ def _step(cost: Array, e: Array, y: Array, slope: Array, shift: float) -> Array 
 def _without_small(
     cost: Array, d: Array, e: Array, now: tuple[float, Array, float, Array]
 ) -> tuple[Array, tuple[float, Array, float, Array]]:
-    """Return the factor without columns that the maximum does not have."""
+    """Return the factor without columns that vanish at the maximum."""
     values, turn = np.linalg.eigh(e.T @ e)
     kept = values > _SMALL**2 * values[-1]
     if kept.all():

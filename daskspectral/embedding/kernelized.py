@@ -281,7 +281,7 @@ class KernelEmbedding(Transformer):
 
 
 def _distinct(points: Array) -> tuple[Array, NDArray[np.intp], NDArray[np.intp], Array]:
-    """Return the distinct points (m, d), their first rows (m,), the point of each row (n,), and counts (m,)."""
+    """Return distinct points (m, d), their first rows, the point of each row (n,), and counts."""
     _, first, group, counts = np.unique(points, axis=0, return_index=True, return_inverse=True, return_counts=True)
     order = np.argsort(first)
     return points[first[order]], first[order], np.argsort(order)[group.reshape(-1)], counts[order].astype(float)
@@ -299,7 +299,7 @@ def check_gram(kernel: Kernel, gram: Array) -> None:
 
 
 def _at(given: Values, points: Array, name: str, default: Callable[[], Array]) -> Array:
-    """Return the values (n,) of a function, given as an array, a number or a callable."""
+    """Return the values (n,) of an array, a number or a callable."""
     if given is None:
         return default()
     values = np.asarray(in_memory(given(points) if callable(given) else given, name))

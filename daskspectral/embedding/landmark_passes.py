@@ -43,11 +43,11 @@ class Features:
 
     @property
     def accelerator(self) -> Device:
-        """Device of the kernel values; raises ImportError or RuntimeError if it is not available."""
+        """Device of the kernel values; raises ImportError or RuntimeError without it."""
         return device_of(self.device)
 
     def blocks(self, batches: Iterable[Mapping[str, Array]]) -> Iterator[tuple[Array, Array | None, Array]]:
-        """Yield k(Y, x) (p, c), the bounds on the diagonal (c,) or None, and x (c, d), block by block."""
+        """Yield k(Y, x) (p, c), bounds (c,) or None, and x (c, d), block by block."""
         device, step = self.accelerator, BLOCK_ROWS if self.device == "cpu" else ACCELERATOR_ROWS
         workspace, basis = Workspace(device), device.moved(self.basis)
         for batch in batches:
@@ -150,7 +150,7 @@ class Passes:
 
 
 def _digest(task: partial[dict[str, Any]], state: Any) -> Array:
-    """Return a digest of a pass, from its task and point, as four numbers."""
+    """Return a digest of task and point, as four numbers."""
     names = [getattr(part, "__name__", type(part).__name__) for part in (task.func, *task.args)]
     digest = hashlib.sha256(repr(names).encode())
     if isinstance(state, np.ndarray):
@@ -205,7 +205,7 @@ class Probe:
 
     @classmethod
     def of(cls, passes: Passes, extension: Extension, overlap: Array, probes: Array, bound: Array | None) -> Probe:
-        """Return the result of one pass, with `overlap` (r,), the sum of sqrt(m_i) E_i, and bounds (s,) if given."""
+        """Return the result of one pass; `overlap` (r,) is the sum of sqrt(m_i) E_i."""
         sums = passes(partial(probe_sums, extension, probes))
         m, total = np.asarray(sums["mass"]), extension.masses.total
         d = extension.masses.bound(m, bound)

@@ -16,7 +16,7 @@ ROUNDING = 1e-7  # of the kernel's exponent, for points far from the center: 20 
 
 
 def _rows(batch: Mapping[str, Array], state: Any = None) -> Array:
-    """Return the rows (c, d) in float64, with given bounds on the diagonal as the last column."""
+    """Return the rows (c, d), with bounds on the diagonal as the last column."""
     return np.column_stack([np.asarray(batch[name], dtype=float) for name in ("x", "diagonal") if name in batch])
 
 

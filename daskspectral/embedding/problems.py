@@ -52,7 +52,7 @@ class Deflated:
         return replace(self, removed=(*self.removed, (e @ turn, pulled @ turn)))
 
     def weights(self, h: Array) -> Array:
-        """Return w (n, c) with (Abar h)(x) = k(x, X) w / sqrt(m(x)), at the n points and new ones."""
+        """Return w (n, c) with (Abar h)(x) = k(x, X) w / sqrt(m(x)) at any point."""
         for lifted, c in reversed(self.removed):
             h = h - lifted @ (c.T @ h)
         v = np.sqrt(self.m / self.m.sum())[:, None]
@@ -60,7 +60,7 @@ class Deflated:
 
     @property
     def bound(self) -> Array:
-        """Bound alpha(x_i) = 1/m_i - m_i / sum m, equation (1.4): the diagonal of (1.2) if k(x, x) = 1."""
+        """Bound alpha(x_i) = 1/m_i - m_i / sum m, equation (1.4), the diagonal of (1.2)."""
         return np.asarray(1 / self.m - self.m / self.m.sum())
 
     def diagonal(self) -> Array:

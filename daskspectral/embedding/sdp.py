@@ -255,7 +255,7 @@ class SDPEmbedding(Transformer):
         self.embedding_ = embedding
 
     def _of_fit(self, X: Any, **options: Any) -> Any:
-        """Return `embedding_`, with the labels of the rows if they have some."""
+        """Return `embedding_`, with row labels if there are any."""
         stacked = stack_rows(Rows.of(X).data, layout=vars(self).get("layout_"), wanted=self._columns_wanted())
         if stacked is None:
             return self.embedding_
@@ -356,7 +356,6 @@ class SDPEmbedding(Transformer):
         return BurerMonteiro() if self.solver is None else self.solver
 
     def _check_parameters(self) -> None:
-        """Raise ValueError or TypeError for parameters that are invalid for any data."""
         check_bandwidth(self.bandwidth)
         check_number("accuracy", self.accuracy, "(1e-100, 1e100)")
         if self.n_components is not None:

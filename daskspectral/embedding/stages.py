@@ -92,7 +92,7 @@ SOLVERS = {"accelerated": solve_accelerated, "power": solve_power}
 
 
 def _ascend(problem: AscentProblem, point: Array, cut: float, max_passes: int, objectives: list[float]) -> Iterate:
-    """Return the iterate at the last residual, without columns that become small on the way."""
+    """Return the iterate at the last residual, without small columns."""
     stages = list(STAGES)
 
     def reducible(now: Iterate) -> bool:
@@ -125,7 +125,7 @@ def _solution(problem: AscentProblem, last: Iterate, certificate: Certificate, o
 
 
 def _reduced(last: Iterate, cut: float) -> Array:
-    """Return the coordinates without the directions in which E is small."""
+    """Return the coordinates without directions in which E is small."""
     values, turn = np.linalg.eigh(last.moment)
     kept = np.sqrt(np.maximum(values, 0)) > cut * np.sqrt(values[-1])
     return last.point if kept.all() else last.point @ turn[:, kept][:, ::-1]

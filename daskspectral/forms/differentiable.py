@@ -89,7 +89,7 @@ def _form(
     parts: int,
     indices: str,
 ) -> Values:
-    """Return the means of a form over parts of the rows; `indices` contract (..., c, part, functions)."""
+    """Return the means over parts of the rows, contracted by `indices`."""
     total: Values = 0.0
     for factor, product in expression.terms:
         a = feature(left, product.left, fields)
@@ -104,12 +104,12 @@ def _form(
 
 
 def _along(function: Function, points: Values, direction: Values) -> Values:
-    """Return the derivative along a direction for each row (c, d) or for all rows (1, d), (c, k)."""
+    """Return the derivative (c, k) along directions (c, d) or (1, d)."""
     return jax().jvp(function, (points,), (jax().numpy.broadcast_to(direction, points.shape),))[1]
 
 
 def _along_all(function: Function, points: Values, directions: Values) -> Values:
-    """Return the derivatives along m directions (m, c, d) or (m, 1, d), (c, m, k)."""
+    """Return the derivatives (c, m, k) along directions (m, c, d) or (m, 1, d)."""
     package = jax()
     slope = package.linearize(function, points)[1]
     shape = (len(directions), *points.shape)

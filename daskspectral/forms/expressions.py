@@ -202,7 +202,6 @@ class Expression(Registered):
     terms: tuple[Any, ...]
 
     def _check(self, other: Any) -> None:
-        """Raise ValueError unless the expressions can be added."""
         if not isinstance(other, type(self)):
             raise ValueError(f"{self.what} can be added to {self.what} only, got {type(other).__name__}")
 

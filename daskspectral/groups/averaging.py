@@ -47,7 +47,7 @@ def average_over(generators: Sequence[Array]) -> PermutationAverage | None:
 
 
 def _joined(count: int, sets: Iterable[Iterable[int]]) -> list[tuple[int, ...]]:
-    """Return the finest partition of 0, 1, ..., count - 1 with each of the sets in one part."""
+    """Return the finest partition of range(count) that splits none of the sets."""
     label = [*range(count)]
     for joined in sets:
         found = {label[i] for i in joined}
@@ -56,7 +56,7 @@ def _joined(count: int, sets: Iterable[Iterable[int]]) -> list[tuple[int, ...]]:
 
 
 def _conjugates(found: set[frozenset[int]], images: Sequence[NDArray[np.intp]]) -> set[frozenset[int]]:
-    """Return sets of coordinates with all their images under maps of the coordinates."""
+    """Return the sets and all their images."""
     last = found
     while last:
         last = {frozenset(image[sorted(each)].tolist()) for each in last for image in images} - found

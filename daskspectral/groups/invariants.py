@@ -50,13 +50,13 @@ class Invariants:
 
     @classmethod
     def of(cls, manifold: Manifold, group: Group) -> Invariants:
-        """Return the invariants of a group; raise ValueError unless it acts by isometries."""
+        """Return the invariants, or raise ValueError unless the group acts by isometries."""
         group.check(manifold)
         isometries = tuple(g for g in group.generators if not g.trivial)
         return cls(manifold, isometries, tuple(x for x in group.algebra if not x.trivial))
 
     def dimension(self, level: int) -> int:
-        """Return the number of invariant functions of a level, by characters if possible."""
+        """Return the number of invariant functions, by characters if possible."""
         if self.average is not None:
             return self.average.dimension(level)
         if self.factors:
@@ -77,7 +77,7 @@ class Invariants:
         return 1e3 * size if waves else size**3
 
     def terms(self, level: int) -> int:
-        """Return the number of harmonics that are as expensive to evaluate as the invariant functions of a level."""
+        """Return the number of harmonics of the same cost per row."""
         if self.factors:
             return self.dimension(level)
         average = self._average(level)
@@ -104,20 +104,20 @@ class Invariants:
 
     @cached_property
     def average(self) -> PermutationAverage | None:
-        """Average over the group, if the manifold is a sphere and the average is available."""
+        """Average over the group on a sphere, or None."""
         known = isinstance(self.manifold, Sphere) and not self.algebra
         return average_over([g.matrix for g in self.isometries]) if known else None
 
     @cached_property
     def factors(self) -> tuple[Invariants, ...]:
-        """Invariants of the factors of a product, if each generator moves only one factor."""
+        """Invariants of the factors, if each generator moves only one."""
         if not isinstance(self.manifold, Product):
             return ()
         moves = factor_moves(self.manifold, self.isometries, self.algebra) or []
         return tuple(Invariants(factor, *move) for factor, move in zip(self.manifold.factors, moves, strict=False))
 
     def _terms(self, level: int) -> list[list[tuple[Invariants, int]]]:
-        """Return the factors with their levels, for each tuple of levels in a level of the product."""
+        """Return the factors with their levels, for each tuple of levels."""
         manifold = cast(Product, self.manifold)
         return [list(zip(self.factors, levels, strict=True)) for levels in manifold.terms(level)]
 

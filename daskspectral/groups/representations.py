@@ -163,7 +163,6 @@ def orthogonal_matrices(given: ArrayLike) -> Array:
 
 
 def _squares(given: ArrayLike) -> Array:
-    """Return finite matrices (q, k, k); raise ValueError for other values."""
     try:
         matrices = np.array(given, dtype=np.float64)
     except (TypeError, ValueError) as error:

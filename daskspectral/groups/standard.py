@@ -513,7 +513,6 @@ def ContinuousTranslations(vectors: ArrayLike) -> Generated:
 
 
 def _vectors(vectors: ArrayLike) -> Array:
-    """Return finite vectors (k, m); raise ValueError for other values."""
     given = np.array(vectors, dtype=np.float64)
     if given.ndim != 2 or not given.size or not np.isfinite(given).all():
         raise ValueError(f"vectors must be finite, with k and m at least 1, got shape {given.shape}")
@@ -525,14 +524,14 @@ def _shift(d: int) -> Array:
 
 
 def _rotation_generator(d: int, axis: int) -> Array:
-    """Return the generator (d, d) of the rotations in the plane of the first axis and another."""
+    """Return the generator (d, d) of rotations of the first axis into another."""
     x = np.zeros((d, d))
     x[axis, 0], x[0, axis] = 1.0, -1.0
     return x
 
 
 def _with_integer_turns(field: KillingField) -> KillingField:
-    """Return the field with eigenvalues rounded to i times integers, unless they are exact to rounding."""
+    """Return the field with eigenvalues rounded to i times integers."""
     values, vectors = np.linalg.eigh(1j * field.matrix)
     if np.abs(values - np.rint(values)).max() < 1e-12:
         return field

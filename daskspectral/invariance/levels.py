@@ -47,7 +47,7 @@ class InvariantProblem:
 
     @property
     def penalty(self) -> Array:
-        """Weights (r,) of the Sobolev norm, D_lambda^alpha; 0 for constants, so that an offset of y is free."""
+        """Weights (r,) D_lambda^alpha of the Sobolev norm; 0 for constants."""
         weights = self.cumulative.astype(float) ** self.exponent
         return np.asarray(np.where(self.cumulative > 1, weights, 0.0))
 
@@ -56,7 +56,7 @@ class InvariantProblem:
 
     @property
     def ends(self) -> list[int]:
-        """Numbers of functions of whole levels that the sums determine (gradients: without constants)."""
+        """Numbers of functions of whole levels that the sums determine."""
         ends = [int(np.count_nonzero(self.cumulative <= total)) for total in np.unique(self.cumulative)]
         seen = [end for end in ends if any(np.trace(kind.form[:end, :end]) > 0 for kind in self.observed)]
         return seen or ends
@@ -88,10 +88,10 @@ class InvariantSolver(Named, ABC):
 
     @abstractmethod
     def refit(self, problem: InvariantProblem, solution: InvariantSolution, fold: int, share: float) -> Array:
-        """Return the coefficients (k, m) without one fold, with the same functions and penalty."""
+        """Return the coefficients (k, m) without one fold."""
 
     def default(self, rows: int, exponent: float) -> int | None:
-        """Return D for this number of rows if it is not fixed; None if the data decide."""
+        """Return D for this number of rows; None if the data decide."""
         return None
 
 
@@ -129,7 +129,7 @@ class LeastSquares(InvariantSolver):
         )
 
     def _best_penalty(self, problem: InvariantProblem, size: int, start: float | None) -> tuple[float, float]:
-        """Return the best penalty for the first `size` functions, or the fixed one, and its validation error."""
+        """Return the best or fixed penalty for `size` functions, and its error."""
         part, penalty = problem.leading(size)
         alpha, shares = problem.alpha, problem.shares
         if shares is not None and validation_folds(shares):
@@ -173,10 +173,10 @@ class Projection(InvariantSolver):
         return np.asarray(np.where(constant[:, None], target, target - form[:, constant] @ target[constant]))
 
     def default(self, rows: int, exponent: float) -> int:
-        """Return n^(1 / (1 + alpha)), rounded down except for rounding errors."""
+        """Return n^(1 / (1 + alpha)), rounded down."""
         return max(1, int(rows ** (1 / (1 + exponent)) + 1e-9))
 
 
 def _candidate_sizes(count: int) -> Sequence[int]:
-    """Return about 40 numbers below `count` at most, dense at the start, including the last one."""
+    """Return about 40 numbers up to `count`, dense at the start."""
     return sorted({min(count - 1, k) for k in range(16)} | set(np.geomspace(1, count, 30).astype(int) - 1))

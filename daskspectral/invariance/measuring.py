@@ -77,18 +77,18 @@ class Levels:
 
     @property
     def most(self) -> int:
-        """Largest number of invariant functions: half the number of values in the rows, at most 1000."""
+        """Largest number of invariant functions: half the values in the rows, at most 1000."""
         rows = self.rows if self.counted is None else self.counted
         return max(1, min(int(rows * self.numbers + 1e-9) // 2, MOST))
 
     @property
     def terms(self) -> int:
-        """Number of terms that can be summed over the rows: eigenfunctions, or terms of a cheaper average."""
+        """Number of terms that can be summed over the rows."""
         return min(TERMS, max(HARMONICS, int(WORK / self.rows)))
 
     @property
     def first(self) -> InvariantBasis:
-        """First levels: 1000 functions or 50 invariant ones, whichever are more; not only the constant."""
+        """First levels: 1000 functions or 50 invariant ones, whichever are more."""
         basis = self.within(self.most, HARMONICS)
         if basis.size < min(START, self.most):
             basis = self.within(min(START, self.most))
@@ -121,7 +121,7 @@ class InvariantSpace:
 
     @property
     def equivariance(self) -> tuple[Representation, Group] | None:
-        """Representation and group of `output`; raises ValueError for an unknown output, or without a group."""
+        """Representation and group of `output`; raises ValueError if invalid."""
         if self.output is None:
             return None
         if self.group is None:
@@ -148,7 +148,7 @@ class InvariantSpace:
             representation.pairs(group)
 
     def check_targets(self, operator: Regression) -> None:
-        """Raise ValueError if y does not have the output's components, or gradients are not supported."""
+        """Raise ValueError if y or gradients do not fit the output."""
         solver = InvariantSolver.named(self.solver)
         if operator.gradients and not solver.has_penalty:
             raise ValueError(
@@ -170,7 +170,7 @@ class InvariantSpace:
             )
 
     def decided(self, levels: Levels, source: Source) -> InvariantBasis | EquivariantBasis:
-        """Return the functions of a regression: the requested number, or that chosen by the solver or the data."""
+        """Return the functions: a requested number, or that of solver and data."""
         if self.equivariance is not None:
             return self._equivariant(levels, *self.equivariance)
         most = self.most
@@ -185,7 +185,7 @@ class InvariantSpace:
         return basis
 
     def _equivariant(self, levels: Levels, representation: Representation, group: Group) -> EquivariantBasis:
-        """Return the equivariant functions of the levels, by default as many as the rows determine."""
+        """Return the equivariant functions, by default as many as the rows determine."""
         most = self.most
         harmonic = HarmonicBasis(levels.manifold, most or MOST_HARMONICS, tolerance=levels.tolerance)
         basis = EquivariantBasis(harmonic, group, representation)
@@ -217,7 +217,7 @@ class InvariantSpace:
             advise_products(basis)
 
     def check_columns(self, source: Source) -> None:
-        """Raise ValueError if the columns do not match manifold and group, or rows are too few."""
+        """Raise ValueError if columns, manifold and group do not fit."""
         d = source.n_features_in
         if self.most is not None and not InvariantSolver.named(self.solver).has_penalty and self.most > source.n:
             raise ValueError(f"n_eigenfunctions={self.most} is more than the {source.n} rows of X; lower it")
@@ -232,7 +232,7 @@ class InvariantSpace:
             )
 
     def check_first(self, source: Source) -> None:
-        """Raise ValueError if the first rows are off the manifold, before functions are constructed."""
+        """Raise ValueError if the first rows are off the manifold."""
         if self.manifold is None:
             return
         first = np.asarray(source.readers["x"].read(0, min(1000, source.n)), dtype=float)
@@ -241,7 +241,7 @@ class InvariantSpace:
             self.manifold.check(first[finite], tolerance=TOLERANCE)
 
     def levels(self, source: Source, kinds: tuple[bool, bool] = (True, False)) -> Levels:
-        """Return the levels for the rows of a source; without a manifold this is one pass."""
+        """Return the levels for a source; without a manifold, in one pass."""
         manifold = ranges_of(source, self.group) if self.manifold is None else self.manifold
         numbers = kinds[0] + kinds[1] * manifold.dimension
         tolerance = TOLERANCE if self.manifold is not None else np.inf
@@ -260,7 +260,7 @@ class InvariantSpace:
         return same and len(_moves(basis.group, found)) == len(_moves(group, asked))
 
     def exponent(self, manifold: Manifold) -> float:
-        """Return 2 s / dimension, the power of the weights D_lambda of the Sobolev norm."""
+        """Return 2 s / dimension, the power of D_lambda in the Sobolev norm."""
         return 2 * sobolev_order(self.smoothness, manifold) / manifold.dimension
 
 
@@ -281,7 +281,7 @@ def decide_levels(levels: Levels, source: Source) -> tuple[InvariantBasis, Level
 
 
 def _check_size(basis: InvariantBasis | EquivariantBasis, most: int | None, numbers: int) -> None:
-    """Raise ValueError if there are more functions within `most` than values in y and gradients."""
+    """Raise ValueError for more functions than values in y and gradients."""
     if basis.size > numbers:
         raise ValueError(
             f"n_eigenfunctions={most} has {basis.size} invariant or equivariant functions, more than the "
@@ -290,7 +290,7 @@ def _check_size(basis: InvariantBasis | EquivariantBasis, most: int | None, numb
 
 
 def _moves(group: Group | None, representation: Representation | None) -> list[Array]:
-    """Return (A, b) of generators and (X, b) of the algebra, with the representation's matrices."""
+    """Return (A, b) of generators and (X, b) of the algebra, with the representation."""
     if group is None:
         return []
     kinds = (group.generators, group.algebra) if representation is None else representation.pairs(group)

@@ -56,7 +56,7 @@ def fit_invariant(
 def _advise_unexplained(
     moments: Moments, solution: InvariantSolution, found: CrossValidation | None, *, automatic: bool
 ) -> None:
-    """Warn if validation rows are not explained, or far worse than those of the fit."""
+    """Warn if validation rows are explained badly."""
     size = len(solution.coefficients)
     advice = "omit n_eigenfunctions and alpha, pass more rows, or change the group"
     if automatic:
@@ -87,7 +87,7 @@ def _advise_unexplained(
 
 
 def _targets_vary(moments: Moments) -> bool:
-    """Return whether there are gradients, or the values differ by more than rounding."""
+    """Return whether targets differ by more than rounding."""
     if "value_squares" not in moments.arrays or "slope_squares" in moments.arrays:
         return True
     squares, means = moments.mean("value_squares"), moments.mean("value_sums")
@@ -95,7 +95,7 @@ def _targets_vary(moments: Moments) -> bool:
 
 
 def _advise_uniformity(moments: Moments, coefficients: Array) -> None:
-    """Warn if rows are not uniform, beyond chance, and the bias of means of y u exceeds their noise."""
+    """Warn if rows are not uniform, and the bias exceeds the noise."""
     rows = counted_rows(moments)
     found = Uniformity.of(moments, rows)
     if found.uniform:
@@ -140,7 +140,7 @@ class Uniformity:
 
     @classmethod
     def of(cls, moments: Moments, rows: float) -> Uniformity:
-        """Return the deviation of this effective number of rows, by whole levels of at most 100 functions."""
+        """Return the deviation, from whole levels of at most 100 functions."""
         basis = cast(InvariantBasis, moments.basis)
         means = moments.mean("gram")[0, 1 : leading(basis, FUNCTIONS)]  # the first function is the constant 1
         squares, count = float(means @ means), len(means)

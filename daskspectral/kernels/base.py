@@ -369,8 +369,7 @@ class Composed(ProfileKernel):
         return float(min(part.smoothness for part in self.parts))
 
     @abstractmethod
-    def combine(self, evaluate: Callable[[Kernel], Array]) -> Array:
-        """Combine the results of `evaluate` for each part."""
+    def combine(self, evaluate: Callable[[Kernel], Array]) -> Array: ...
 
     def values(self, x: Array, y: Array) -> Array:
         return self.combine(lambda part: part.values(x, y))

@@ -37,7 +37,7 @@ class EmbeddedKernel(Kernel):
         return self.kernel.stationary
 
     def pair(self, x: Array, y: Array) -> tuple[Array, Array]:
-        """Return points x (c, d) and y (p, d), centered at the mean of y if the kernel is stationary."""
+        """Return x (c, d), y (p, d), centered if the kernel is stationary."""
         if not self.stationary:
             return x, y
         center = y.mean(axis=0)
@@ -45,10 +45,10 @@ class EmbeddedKernel(Kernel):
 
     @abstractmethod
     def pushforward(self, x: Array, direction: Array) -> Array:
-        """Return the derivative of e at x (c, d) along directions (c, d), (c, e)."""
+        """Return the derivative (c, e) of e along directions (c, d)."""
 
     def second_derivative(self, x: Array, matrix: Array) -> Array:
-        """Return sum_ab matrix_kab d_a d_b e(x_k), (c, e); 0 for linear maps."""
+        """Return sum_ab matrix_kab d_a d_b e(x_k), (c, e)."""
         return np.zeros_like(self.embedded(x))
 
     def values(self, x: Array, y: Array) -> Array:
@@ -85,7 +85,7 @@ class EmbeddedKernel(Kernel):
         return self.second(x, y, np.broadcast_to(np.multiply.outer(units[0], units[1]), (len(x), d, d)))
 
     def check_columns(self, x: Array, entries: str, count: int) -> None:
-        """Raise ValueError, which names the parameter `entries`, unless points have `count` columns."""
+        """Raise ValueError unless points have `count` columns."""
         if x.shape[1] != count:
             raise ValueError(
                 f"{type(self).__name__} needs one {entries} for each column: it has {count}, but the points have "

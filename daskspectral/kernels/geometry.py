@@ -27,18 +27,18 @@ class Distance:
     factor = 2.0
 
     def order(self, smoothness: float) -> float:
-        """Return the highest order of a bounded derivative in x for a profile of this `smoothness`."""
+        """Return the highest order of a bounded derivative in x."""
         return 2 * smoothness + 1
 
     def argument(self, x: Array, y: Array, *, exact: bool) -> Array:
-        """Return s (p, c); if `exact`, distances of coincident points are exactly 0."""
+        """Return s (p, c), exactly 0 for coincident points if `exact`."""
         return squared_distances(x, y, exact=exact)
 
     def diagonal(self, x: Array) -> Array:
         return np.zeros(len(x))
 
     def partial(self, q: Derivatives, s: Array, x: Array, y: Array, alpha: MultiIndex) -> Array:
-        """Return the partial derivative of q(s) in x of orders alpha, as `Kernel.partial`."""
+        """Return the partial derivative of q(s) in x, as `Kernel.partial`."""
         # d^a q(u^2)/du^a = sum_k a! / (k! (a-2k)!) (2u)^(a-2k) q^(a-k)(u^2), one factor per coordinate
         result = np.zeros_like(s)
         for ks in product(*(range(a // 2 + 1) for a in alpha)):

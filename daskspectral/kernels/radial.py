@@ -120,12 +120,12 @@ class HalfIntegerBessel(ProfileKernel):
 
 
 def _reverse_bessel(n: int) -> list[float]:
-    """Return the coefficients of θ_n(z), highest power first: 1; 1, 1; 1, 3, 3; 1, 6, 15, 15; ..."""
+    """Return the coefficients of θ_n(z), highest power first: 1; 1, 1; 1, 3, 3; ..."""
     return [math.factorial(n + k) / (2**k * math.factorial(k) * math.factorial(n - k)) for k in range(n + 1)]
 
 
 def _times_polynomial(out: Array, z: Array, coefficients: Sequence[float]) -> None:
-    """Multiply `out` by a polynomial of z, by the Horner scheme."""
+    """Multiply `out` by a polynomial of z."""
     if len(coefficients) == 1:
         out *= coefficients[0]
         return

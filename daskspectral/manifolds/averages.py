@@ -52,12 +52,11 @@ class PermutationAverage:
         return sum(len(block.coordinates) for block in self.blocks)
 
     def dimension(self, degree: int) -> int:
-        """Return the number of invariant harmonics of a degree."""
         fewer = self.invariant_polynomials(degree - 2) if degree > 1 else 0
         return self.invariant_polynomials(degree) - fewer
 
     def invariant_polynomials(self, degree: int) -> int:
-        """Return the number of invariant homogeneous polynomials, from Molien's series."""
+        """Return the number of invariant homogeneous polynomials (Molien)."""
         if self.even and degree % 2:
             return 0
         series = [1] + [0] * degree
@@ -69,18 +68,18 @@ class PermutationAverage:
         return series[degree]
 
     def reaches(self, degree: int) -> bool:
-        """Return whether a degree is evaluated to rounding error, with a feasible number of terms."""
+        """Return whether a degree is evaluated to rounding, at feasible cost."""
         terms = sum(self.invariant_polynomials(k) for k in range(degree + 1))
         leading = _leading(self.ambient, degree) * _mean_power(self.ambient, degree)
         return terms <= _MOST_TERMS and float(np.finfo(float).eps * np.sqrt(leading)) <= _LOST
 
     def terms(self, degree: int) -> int:
-        """Return the number of zonal functions of the degree at about the cost per row of the invariant ones."""
+        """Return the number of zonal functions of the same cost per row."""
         smaller = sum(self.invariant_polynomials(k) for k in range(degree + 1))
         return 1 + 4 * smaller * self.ambient // max(1, degree)
 
     def functions(self, degree: int, points: Iterator[NDArray[np.float64]] | None = None) -> SymmetricHarmonics:
-        """Return an orthonormal basis of the invariant harmonics of a degree, the same for the same `points`."""
+        """Return an orthonormal basis of the invariant harmonics of a degree."""
         rows = _symmetric_harmonics(self, degree) if points is None else next(points)
         return SymmetricHarmonics(self, degree, rows)
 
@@ -130,7 +129,7 @@ class SymmetricHarmonics(Functions):
 
 
 def _symmetric_harmonics(average: PermutationAverage, degree: int) -> NDArray[np.float64]:
-    """Return Q (r, q); the Laplace operator is onto the polynomials of two degrees less."""
+    """Return Q (r, q)."""
     if not average.dimension(degree):
         return np.zeros((0, len(_table(average.blocks, degree).weights)))
     laplacian = _laplacian(average.blocks, degree)
@@ -212,7 +211,7 @@ def _laplacian(blocks: tuple[ElementBlock, ...], degree: int) -> Array:
 
 
 def _partitions(block: ElementBlock, most: int) -> list[Partition]:
-    """Return the partitions of 0, ..., `most` in at most as many parts as coordinates; even ones for signs."""
+    """Return the partitions of 0, ..., `most` of a block; even ones for signs."""
     step = 2 if block.signs else 1
     found: list[Partition] = [()]
     last: list[Partition] = [()]
@@ -239,11 +238,11 @@ def _powers(value: Array, growth: Growth) -> Array:
 
 
 def _leading(d: int, degree: int) -> float:
-    """Return the coefficient of t^l in the zonal kernel Z_l(t) on S^(d-1), N 2^l (a)_l / (2 a)_l."""
+    """Return the coefficient of t^l in Z_l(t) on S^(d-1), N 2^l (a)_l / (2 a)_l."""
     a = (d - 2) / 2
     return SphereKernel(d, degree).size * prod(2 * (a + i) / (2 * a + i) for i in range(degree))
 
 
 def _mean_power(d: int, k: int) -> float:
-    """Return the mean of |t|^k over S^(d-1), t one coordinate."""
+    """Return the mean of |t|^k over S^(d-1)."""
     return exp(lgamma((k + 1) / 2) + lgamma(d / 2) - lgamma(0.5) - lgamma((k + d) / 2))

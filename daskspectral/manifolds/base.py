@@ -76,7 +76,7 @@ class Manifold(Registered, ABC):
         raise self._unknown("uniform samples of")
 
     def _eigenspace(self, level: int, points: Iterator[NDArray[np.float64]] | None) -> Eigenspace:
-        """Return the functions of a level >= 0, at the leading saved `Eigenspace.points` if passed."""
+        """Return the functions of a level >= 0, at saved `points` if passed."""
         raise self._unknown("eigenfunctions of")
 
     def _fault(self, g: Isometry) -> str | None:
@@ -238,7 +238,7 @@ class Manifold(Registered, ABC):
 
     @final
     def _open(self, field: KillingField) -> str | None:
-        """Return why translations along a field do not close at s = 2 pi, or None."""
+        """Return why translations do not close at s = 2 pi, or None."""
         turns = 2 * np.pi * field.shift / [period or np.inf for period in self.periods]
         if np.abs(turns - np.rint(turns)).max() <= 1e-6:
             return None

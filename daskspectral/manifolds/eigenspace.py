@@ -131,17 +131,17 @@ class Functions(ABC):
         """Return direction(x_k) . grad r(x_k), (q, c), for directions (c, d)."""
 
     def points(self) -> tuple[NDArray[np.float64], ...]:
-        """Return the fundamental points of zonal bases, which reproduce the same functions."""
+        """Return the fundamental points, which reproduce the same functions."""
         return ()
 
     @final
     def values(self, x: ArrayLike) -> Array:
-        """Return φ_i(x_k), (c, m), at points x (c, d), all at once."""
+        """Return φ_i(x_k), (c, m), at points x (c, d)."""
         return self._transformed(self.raw(self._checked(x)))
 
     @final
     def derivatives(self, x: ArrayLike, direction: ArrayLike) -> Array:
-        """Return direction(x_k) . grad phi_i(x_k), (c, m), for directions (c, d); intrinsic along tangents."""
+        """Return direction(x_k) . grad phi_i(x_k), (c, m)."""
         return self._transformed(self.raw_along(self._checked(x), self._checked(direction)))
 
     @final

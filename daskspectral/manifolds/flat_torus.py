@@ -37,11 +37,11 @@ class Torus(Manifold):
 
     @abstractmethod
     def push(self, x: Array, direction: Array) -> Array:
-        """Return the derivative (c, m) of the angles along directions (c, d)."""
+        """Return the derivative (c, m) of the angles along directions."""
 
     @abstractmethod
     def affine(self, g: Isometry) -> tuple[Integers, Array]:
-        """Return A (m, m), integers, and b (m,) of the isometry t -> A t + b in angles."""
+        """Return A (m, m), integers, and b (m,) of t -> A t + b."""
 
     @final
     def _level(self, level: int) -> tuple[float, int]:
@@ -116,7 +116,6 @@ class FlatTorus(Torus):
         return x.reshape(len(x), self.m, 2)
 
     def _unit(self, x: Array) -> Array:
-        """Return the radial unit vector in each circle's plane, (c, m, 2)."""
         circles = self._circles(x)
         radius = np.linalg.norm(circles, axis=2, keepdims=True)
         if not radius.all():
@@ -126,7 +125,7 @@ class FlatTorus(Torus):
         return unit
 
     def _frame(self, plane: Array) -> Array:
-        """Return the m fields (m, c, 2m) of which field a is plane[:, a] in the coordinates of circle a."""
+        """Return the fields (m, c, 2m) plane[:, a] in the plane of circle a."""
         frame = np.zeros((self.m, len(plane), self.m, 2), dtype=plane.dtype)
         circle = np.arange(self.m)
         frame[circle, :, circle] = plane.transpose(1, 0, 2)
@@ -298,7 +297,7 @@ class WaveSpace(Eigenspace):
         return csr_array((entries[kept], (rows[kept], columns[kept])), shape=(2 * h, int(closed.sum())))
 
     def _speed(self, field: KillingField) -> Array:
-        """Return k.w of each frequency (r,), integers because a flow closes at 2 pi."""
+        """Return k.w (r,), integers because a flow closes at 2 pi."""
         time = 1 / (1 + float(np.abs(field.matrix).sum(axis=1).max()))  # no angle is rotated by pi
         return np.asarray(np.rint(self.frequencies @ self.torus.affine(field.flow(time))[1] / time))
 
@@ -317,7 +316,7 @@ def _spectrum(torus: Torus) -> tuple[float, IndexLevels]:
 
 
 def _within(rates: Floats, square: float) -> tuple[Integers, Floats]:
-    """Return the k with Σ_i (k_i r_i)² ≤ square, one of each pair k, -k, (r, m), and these sums."""
+    """Return the k with Σ_i (k_i r_i)² ≤ square, up to sign, (r, m), and these sums."""
     k, sums = sums_within([(np.arange(2 + np.sqrt(square) // r) * r) ** 2 for r in rates], square)
     for i in range(k.shape[1]):
         flipped = np.flatnonzero((k[:, i] > 0) & k[:, :i].any(axis=1))

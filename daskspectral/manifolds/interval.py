@@ -116,7 +116,7 @@ class Interval(Flat):
 
 @lru_cache(maxsize=16)
 def _spectrum(interval: Interval) -> IndexLevels:
-    """Return the levels of the degrees l by Σ_i (L / L_i) (l_i (l_i + 1))^(1/2), L the longest length."""
+    """Return the levels of degrees l by Σ_i (L / L_i) (l_i (l_i + 1))^(1/2)."""
     weights = [max(interval.lengths) / length for length in interval.lengths]
 
     def within(bound: float) -> tuple[Integers, Floats]:
@@ -177,7 +177,7 @@ class LegendreSpace(Eigenspace):
         return csr_array((self.size, self.size))
 
     def closed_form(self, isometries: Sequence[Isometry], algebra: Sequence[KillingField]) -> csr_array:
-        """Return one function for each orbit of degrees with consistent signs; sparse."""
+        """Return a sparse basis, one function for each orbit with consistent signs."""
         orbit, phase, closed = orbits(self.size, [self._moved(g) for g in isometries])
         rows = np.flatnonzero(closed[orbit])
         columns = (np.cumsum(closed) - 1)[orbit[rows]]
@@ -185,7 +185,7 @@ class LegendreSpace(Eigenspace):
         return csr_array((entries, (rows, columns)), shape=(self.size, int(closed.sum())))
 
     def _moved(self, g: Isometry) -> Move:
-        """Return indices and phases with phi_k(g x) = ± phi_index(k)(x), phase pi for the negative."""
+        """Return indices and phases (0, pi) with phi_k(g x) = ± phi_index(k)(x)."""
         source = np.abs(g.matrix).argmax(axis=1)  # (g x)_i is x_source[i], or its reflection
         reflected = g.matrix[np.arange(self.ambient), source] < 0
         images = np.empty_like(self.degrees)

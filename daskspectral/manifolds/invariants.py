@@ -178,7 +178,7 @@ def _singular(factor: Array) -> tuple[Array, Array]:
 
 
 def _stacked(factor: Array, below: Array) -> Array:
-    """Return the triangular factor of one matrix on top of another."""
+    """Return the triangular factor of two stacked matrices."""
     return np.asarray(np.linalg.qr(np.concatenate([factor, below]), mode="r"))
 
 
@@ -224,7 +224,7 @@ def equivariant_coefficients(
 
 
 def _by_orbits(actions: Sequence[csr_array], null: Callable[[Sequence[Array]], Array], k: int) -> csr_array:
-    """Return the null space, one part for each set of functions that the sparse matrices couple."""
+    """Return the null space by sets of functions that the matrices couple."""
     where = [action.tocoo() for action in actions]
     entries = np.concatenate([a.data for a in where])
     rows, columns = (np.concatenate([a.coords[axis] for a in where]) for axis in (0, 1))

@@ -42,12 +42,11 @@ class _Affine(Registered):
 
     @final
     def block(self, part: slice) -> Self:
-        """Return the restriction to some coordinates, if it does not mix them with the others."""
+        """Return the restriction to some coordinates, if they do not mix with others."""
         return type(self)(self.matrix[part, part], self.shift[part])
 
     @final
     def direct_sum(self, other: Self) -> Self:
-        """Return the direct sum, with the other's coordinates last."""
         matrix = scipy.linalg.block_diag(self.matrix, other.matrix)
         return type(self)(matrix, np.concatenate([self.shift, other.shift]))
 

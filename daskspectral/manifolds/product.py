@@ -157,7 +157,7 @@ def _both(first: Array | None, second: Array | None) -> Array | None:
 
 
 def _side_by_side(first: Array, second: Array) -> Array:
-    """Return fields (a, c, d) and (b, c, e) as fields (a + b, c, d + e)."""
+    """Return fields of the factors as fields (a + b, c, d + e) of the product."""
     a, c, d = first.shape
     frame = np.zeros((a + len(second), c, d + second.shape[2]), dtype=np.result_type(first, second))
     frame[:a, :, :d], frame[a:, :, d:] = first, second
@@ -166,7 +166,6 @@ def _side_by_side(first: Array, second: Array) -> Array:
 
 @lru_cache(maxsize=32)
 def _spectrum(product: Product) -> IndexLevels:
-    """Return the sums of eigenvalues of factors."""
     factors = product.factors
 
     def within(bound: float) -> tuple[Integers, Floats]:
@@ -229,7 +228,7 @@ class TensorFunctions(Functions):
 
 
 def _products(left: Array, right: Array) -> Array:
-    """Return all products of values (m, c) and (n, c) at the same points, (m n, c)."""
+    """Return all products of values (m, c) and (n, c), (m n, c)."""
     return np.asarray((left[:, None] * right[None]).reshape(-1, left.shape[1]))
 
 
@@ -248,7 +247,7 @@ class _FactorMove:
 
     @classmethod
     def of(cls, g: Isometry, widths: Sequence[int]) -> _FactorMove:
-        """Return the moves of factors of these widths; raise ValueError if g mixes their coordinates."""
+        """Return the moves of factors, or raise ValueError if g mixes their coordinates."""
         cuts = slices_of(widths)
         filled = [[j for j, there in enumerate(cuts) if np.abs(g.matrix[here, there]).max() > _ZERO] for here in cuts]
         order = tuple(row[0] for row in filled if len(row) == 1)
@@ -261,11 +260,10 @@ class _FactorMove:
 
     @property
     def moved(self) -> list[int]:
-        """Factors that are not fixed."""
         return [i for i, (j, part) in enumerate(zip(self.order, self.parts, strict=True)) if i != j or not part.trivial]
 
     def image(self, levels: Levels) -> Levels:
-        """Return the levels m, m_order[i] = l_i, of functions of levels l evaluated at moved points."""
+        """Return the levels m, m_order[i] = l_i, of moved functions."""
         return tuple(levels[i] for i in np.argsort(self.order))
 
 
@@ -326,14 +324,14 @@ def _kronecker(parts: Sequence[Matrix]) -> Matrix:
 
 
 def _reordered(sizes: Sequence[int], axes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the indices of the entries of an array of this shape after its axes are transposed."""
+    """Return the entries of an array of these sizes after its axes are transposed."""
     return np.arange(prod(sizes)).reshape(sizes).transpose(axes).ravel()
 
 
 def _assembled(
     rows: Sequence[slice], columns: Sequence[slice], pieces: Sequence[Matrix], shape: tuple[int, int]
 ) -> Matrix:
-    """Return a matrix of pieces at rows and columns, zero elsewhere; sparse if all pieces are."""
+    """Return a matrix of pieces, sparse if all are."""
     plain = [piece.tocoo() for piece in pieces if isinstance(piece, csr_array)]
     if len(plain) == len(pieces):
         entries = np.concatenate([piece.data for piece in plain])

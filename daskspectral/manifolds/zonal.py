@@ -143,7 +143,7 @@ class SphereKernel:
         return float(self.degree * (self.degree + self.ambient - 2))
 
     def between(self, v: Array, w: Array, direction: Array | None = None) -> Array:
-        """Return Z(v_i, w_j), (m, c), or direction_j . grad_w Z(v_i, w_j), for v (m, d) and w (c, d)."""
+        """Return Z(v_i, w_j), (m, c), or its derivative along direction_j."""
         if direction is None:
             return self.size * _gegenbauer(self.ambient, self.degree, v @ w.T)
         # (C_l^a)' = 2 a C_(l-1)^(a+1), and a + 1 belongs to d + 2
@@ -171,7 +171,7 @@ class ZonalSpace(Eigenspace):
 
     @classmethod
     def of(cls, manifold: Manifold, kernel: SphereKernel, points: Iterator[NDArray[np.float64]] | None) -> ZonalSpace:
-        """Return the functions at the next saved points, or at points of a fixed sample of the manifold."""
+        """Return the functions at saved points, or at points of a fixed sample."""
         return _sampled(manifold, kernel) if points is None else cls(kernel, next(points), kernel.eigenvalue)
 
     @property
@@ -232,7 +232,7 @@ def _fundamental(kernel: SphereKernel, pool: NDArray[np.float64]) -> NDArray[np.
 
 
 def _gegenbauer(d: int, degree: int, t: Array) -> Array:
-    """Return C_l^a(t) / C_l^a(1), a = (d - 2) / 2, d >= 3, by three-term recurrence."""
+    """Return C_l^a(t) / C_l^a(1), a = (d - 2) / 2, by recurrence."""
     before = np.ones_like(t)
     if not degree:
         return before

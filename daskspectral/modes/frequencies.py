@@ -58,16 +58,16 @@ class Frequencies:
 
     @property
     def vectors(self) -> Array:
-        """2π k / period for each function, (p, d): 0, then the cosines, then the sines."""
+        """2π k / period for each function, (p, d): 0, cosines, sines."""
         return np.concatenate([0 * self.waves[:1], self.waves, self.waves])
 
     @property
     def squares(self) -> Array:
-        """Squared norm of each of the `vectors`, (p,)."""
+        """Squared norm of each function's `vectors`, (p,)."""
         return np.asarray(np.sum(self.vectors**2, axis=1))
 
     def places(self, lower: Frequencies) -> NDArray[np.int64]:
-        """Return the positions of the functions of `lower` frequencies among these, (p',)."""
+        """Return the positions (p',) of the functions of `lower` among these."""
         within = (np.abs(self.half) <= np.array(lower.orders)).all(axis=1)
         places, h = 1 + np.flatnonzero(within), len(self.half)
         return np.concatenate([[0], places, places + h])

@@ -41,11 +41,11 @@ class LatticeValues:
         self._modes = modes_of(orders, np.asarray(coefficients, dtype=float))
 
     def __call__(self, angles: Array) -> NDArray[Any]:
-        """Return values (c, k) at angles t (c, d); raise ValueError for invalid angles."""
+        """Return values (c, k) at angles t (c, d)."""
         return self._parts(self._evaluated(angles, self._modes))
 
     def gradient(self, angles: Array) -> NDArray[Any]:
-        """Return derivatives with respect to the angles t, (c, k, d): times 2π / period, with respect to x."""
+        """Return derivatives with respect to the angles, (c, k, d)."""
         d = len(self.orders)
         modes = np.empty((len(self._modes), d, *self._modes.shape[1:]), dtype=complex)
         for axis, order in enumerate(self.orders):
@@ -63,7 +63,7 @@ class LatticeValues:
         return out
 
     def _evaluated(self, angles: Array, modes: ComplexArray) -> Array:
-        """Return values (c, k) of sum_j modes_j exp(i j.t): a matrix product, then products of rows."""
+        """Return values (c, k) of sum_j modes_j exp(i j.t)."""
         angles, device, k = checked_angles(angles, len(self.orders)), self.device, len(modes)
         out = np.empty((len(angles), k))
         if not out.size:

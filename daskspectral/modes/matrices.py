@@ -43,7 +43,7 @@ class ModeWeight:
         return " * ".join(parts) or "1"
 
     def of(self, fields: Mapping[str, Array]) -> Array | None:
-        """Return the weights (c,), or (c, m) for a field of several targets; None for 1."""
+        """Return the weights (c,) or (c, m); None for 1."""
         parts = [np.asarray(field.of(fields)) for field in self.fields]
         if self.each is not None:
             u, a, v, b = self.each
@@ -115,7 +115,7 @@ def together(terms: Iterable[ModeTerm]) -> tuple[ModeTerm, ...]:
 
 
 def _pairs(left: Atom, right: Atom, d: int) -> Iterator[tuple[ModeWeight, Index, Index]]:
-    """Yield the products of derivatives in a product of two atoms, with their weights."""
+    """Yield the products of derivatives in a product of atoms, with weights."""
     if left.kind == "gradient":
         for alpha in _units(d):
             yield ModeWeight(), alpha, alpha
@@ -135,7 +135,7 @@ def _pairs(left: Atom, right: Atom, d: int) -> Iterator[tuple[ModeWeight, Index,
 
 
 def _scalars(atom: Atom, d: int) -> Iterator[tuple[tuple[Field, ...], Index]]:
-    """Yield the derivatives in a scalar atom, with the entries of fields that multiply them."""
+    """Yield the derivatives in a scalar atom, with fields that multiply them."""
     if atom.view != "x":
         raise ValueError(f"modes require functions at one point of a row, got x and {atom.view}.")
     units = _units(d)
@@ -254,11 +254,11 @@ def functional_vector(frequencies: Frequencies, terms: Iterable[ModeTerm], modes
 
 
 def _flat(half: NDArray[np.int64], shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """Return the positions of frequencies relative to 0 in the flattened array of modes."""
+    """Return the positions of frequencies in the flattened array of modes."""
     strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
     return np.asarray(half @ np.array(strides))
 
 
 def _symbol(w: Array, alpha: tuple[int, ...]) -> Array:
-    """Return the factor of a cosine or sine under the derivative alpha, apart from an odd quarter turn."""
+    """Return the factor of a wave under the derivative alpha, without an odd quarter turn."""
     return np.asarray((-1) ** (sum(alpha) // 2) * np.prod(w ** np.array(alpha), axis=1))

@@ -38,7 +38,7 @@ class MatmulSum:
         self._sums = device.zeros((weights * left, right))
 
     def add(self, angles: Array, weights: Array | None = None) -> None:
-        """Add rows with angles t (c, d) and real weights (w, c), None for one weight of 1; raise ValueError."""
+        """Add rows with angles t (c, d) and real weights (w, c) or None."""
         angles = self._device.put(tensor.checked_angles(angles, len(self.orders)))
         weights = None if weights is None else self._device.put(weights)
         for start in range(0, len(angles), self._rows):
@@ -48,7 +48,7 @@ class MatmulSum:
             self._sums += self._product
 
     def result(self) -> ComplexArray:
-        """Return the sums so far, (w, 2 M_1 + 1, ...), index j + M."""
+        """Return the sums, (w, 2 M_1 + 1, ...), index j + M."""
         return self._split.modes(self._device.get(self._sums).reshape(-1, *self._split.shape))
 
 
@@ -82,7 +82,7 @@ class NufftSum:
             sums += self._plan.execute(strengths)
 
     def _take_units(self, largest: Array) -> None:
-        """Set the scales of weights far from 1 by their first rows, or by much larger later ones."""
+        """Set the scales of weights far from 1 by the first or by much larger rows."""
         steps = np.rint(np.log2(np.where(largest > 0, largest, 1.0))).clip(-MOST, MOST)
         changed = (largest > 0) & ((steps - self._steps > FAR) | (~self._seen & (steps < -FAR)))
         if changed.any():

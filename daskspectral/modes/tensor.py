@@ -43,13 +43,13 @@ class Split:
         return size(self.left), size(self.right)
 
     def block_rows(self, copies: int = 1) -> int:
-        """Return the number of points of a block, for this number of copies of the left factor."""
+        """Return the number of points of a block."""
         left, right = self.shape
         wanted = math.log2(CACHE / (8 * (copies * left + right)))
         return int(2 ** np.clip(math.floor(wanted), *np.log2(ROWS)))
 
     def modes(self, sums: Array) -> ComplexArray:
-        """Return sum exp(-i j.t), (w, 2 M_1 + 1, ...), from sums of products of real rows (w, left, right)."""
+        """Return sum exp(-i j.t), (w, 2 M_1 + 1, ...), from real sums (w, left, right)."""
         out = sums.reshape(len(sums), *(2 * order + 1 for order in self.orders)).astype(complex)
         for axis, order in enumerate(self.orders, 1):
             x = np.moveaxis(out, axis, 0)
@@ -58,7 +58,7 @@ class Split:
         return np.ascontiguousarray(out)
 
     def coefficients(self, modes: ComplexArray) -> Array:
-        """Return the coefficients (k, left, right) of products of real rows in sum_j modes_j exp(i j.t)."""
+        """Return the coefficients (k, left, right) of real products in sum_j modes_j exp(i j.t)."""
         out = modes
         for axis, order in enumerate(self.orders, 1):
             x = np.moveaxis(out, axis, 0)
@@ -128,7 +128,7 @@ class Factors:
         return self._product(left, self._left[:, :b]), self._product(right, self._right[:, :b])
 
     def _product(self, parts: Sequence[Array], out: Array) -> Array:
-        """Return all products of one row of each part, the last part fastest."""
+        """Return all products of one row of each part."""
         if not parts:
             return self._ones[:, : out.shape[1]]
         product = parts[0]
@@ -141,7 +141,7 @@ class Factors:
 
 
 def _fill(rows: Array, wave: ComplexArray, powers: ComplexArray) -> None:
-    """Fill rows (2 o + 1, b) with cos(j t) and sin(j t) from exp(i t) (b,), by powers exp(i j t)."""
+    """Fill rows (2 o + 1, b) with cos(j t) and sin(j t) from exp(i t) (b,)."""
     order = len(rows) // 2
     powers[0] = wave
     done = 1

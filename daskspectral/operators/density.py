@@ -87,7 +87,6 @@ class Density(Registered):
         return np.maximum(values, self.floor, out=values)
 
     def weights(self, x: Array) -> Array:
-        """Return ρ^-a (c,) at prepared points x (c, d)."""
         return np.asarray(self(x) ** -self.exponent)
 
     @cached_property
@@ -205,7 +204,7 @@ def chosen_bandwidth(x: Array, w: Array, rng: np.random.Generator) -> float:
 
 
 def _likelihood(expected: Array, counts: Array, share: Array) -> float:
-    """Return sum share (n log e - e) for counts n (m,) and expectations e (m,) in the best unit."""
+    """Return sum share (n log e - e) for counts n (m,), expectations e (m,) in the best unit."""
     e = expected * (share @ counts) / (share @ expected)
     return float(share @ (counts * np.log(e) - e))
 
@@ -234,7 +233,7 @@ def _sums(centers: Array, x: Array, w: Array, bandwidth: float) -> Array:
 
 
 def _blocks(count: int, others: int) -> Iterator[slice]:
-    """Return slices of points whose distances to the others fit one block."""
+    """Return slices of points whose distances fit one block."""
     step = max(1, ENTRIES // others)
     return (slice(start, start + step) for start in range(0, count, step))
 

@@ -70,7 +70,7 @@ def time_parts(text: str) -> tuple[int, str]:
 
 
 def _coarsest(text: str) -> str:
-    """Return the same time in the largest unit, at most days, that divides it."""
+    """Return the same time in the largest unit, at most days."""
     count, unit = time_parts(text)
     time = np.timedelta64(count, unit)  # type: ignore[call-overload]
     units = {unit: np.timedelta64(1, unit) for unit in ("D", "h", "m", "s", "ms", "us", "ns")}

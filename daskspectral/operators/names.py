@@ -108,7 +108,7 @@ def _number(text: str) -> float | str:
 
 
 def _flagged(name: str, make: Callable[..., Operator], flag: str) -> Callable[..., Operator]:
-    """Return a function that makes an operator with one optional word, an argument that is True."""
+    """Return a function that makes an operator with one optional word."""
 
     def made(word: str | None = None, **options: Any) -> Operator:
         if word not in (None, flag):

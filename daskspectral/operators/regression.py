@@ -101,11 +101,11 @@ class Regression(Operator):
     counts = frozenset({"observed", "weight_squares"})
 
     def numbers(self, gradient_weight: float) -> tuple[bool, bool]:
-        """Return whether values are used, and whether gradients are used with this weight relative to values."""
+        """Return whether values, and gradients with this weight, are used."""
         return self.values, self.gradients and (not self.values or gradient_weight > 0)
 
     def prepared(self, fields: Mapping[str, Array], scale: Array | None, columns: Any) -> Mapping[str, Array]:
-        """Return targets (c, m) and gradients (c, m, d), scaled as the columns of X (chain rule), tangential."""
+        """Return targets (c, m) and gradients (c, m, d) in the scaled columns, tangential."""
         found = {name: values for name, values in fields.items() if name not in ("y", "gradients")}
         if self.values:
             y = np.asarray(fields["y"], dtype=float).reshape(len(fields["y"]), -1)
@@ -129,7 +129,7 @@ class Regression(Operator):
         return found
 
     def _tangential(self, x: Array, t: Array) -> Array:
-        """Return vectors t (c, m, d) at x (c, d) without normal component, 0 along intervals beyond their ends."""
+        """Return vectors (c, m, d) without normal part, 0 beyond interval ends."""
         if self.manifold is None:
             return t
         lower, upper = self.manifold.ends

@@ -84,7 +84,6 @@ def _decided(
 
 
 def _advise_units(pilot: Pilot) -> None:
-    """Warn if one scale does not suit all columns."""
     spreads = {c: float(s) for c, s in enumerate(pilot.points("x").std(axis=0)) if s > 0}
     if text := unequal_units(spreads, pilot.source.column_name):
         warn_user(text, FitWarning)

@@ -256,7 +256,7 @@ class HermiteRegressor(Regressor):
         return Session(source, operator, choose, self.dtype, chosen_device(self.device), folds, expected, choosing)
 
     def _side(self, source: Source, operator: Regression) -> tuple[FunctionSpace, Any]:
-        """Return the functions for these data, and the requested number of landmarks."""
+        """Return the function space, and the requested number of landmarks."""
         basis = Landmarks() if self.basis is None else named(self.basis)
         recipe = basis.recipe if isinstance(basis, BasisRecipe) else None
         if not isinstance(recipe, (Landmarks, FourierBasis)):

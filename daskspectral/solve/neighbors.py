@@ -84,7 +84,7 @@ def _laplacian(points: Array, weights: Array | None) -> tuple[Any, Array]:
 
 
 def _nearest(points: Array, k: int) -> tuple[Array, NDArray[np.intp]]:
-    """Return the distances (m, k) to the k nearest other points, ascending, and their indices."""
+    """Return ascending distances (m, k) to the nearest other points, and their indices."""
     m, d = points.shape
     if d <= TREE:
         from scipy.spatial import KDTree
@@ -105,7 +105,7 @@ def _nearest(points: Array, k: int) -> tuple[Array, NDArray[np.intp]]:
 
 
 def _orthonormal(functions: Array, root: Array) -> Array:
-    """Return an orthonormal basis (m, q) of functions times the roots of weights, without the constant."""
+    """Return an orthonormal basis (m, q) of weighted functions, without the constant."""
     constant = root / np.linalg.norm(root)
     beyond = functions * root[:, None]
     beyond = beyond - np.outer(constant, constant @ beyond)

@@ -124,7 +124,7 @@ class Pencil:
 
     @cached_property
     def span(self) -> Array:
-        """Functions (p, m) for parts of the data: orthonormal null functions, and leading others."""
+        """Functions (p, m) for parts of the data: null functions, and leading others."""
         first, w = self._first, self._part[0]
         return with_null(first, np.zeros((len(first), w.shape[1])), w, self.null)
 
@@ -184,12 +184,12 @@ class InverseRoot:
         self.largest = float(values.max(initial=0.0))
 
     def leading(self, inner: Array) -> tuple[Array, Array]:
-        """Return the eigenvalues of another matrix in these directions, descending, and functions (p, r)."""
+        """Return descending eigenvalues of another matrix here, and functions (p, r)."""
         theta, vectors = eigh(symmetric_part(self.matrix.T @ inner @ self.matrix), device=self.device)
         return theta[::-1], self.matrix @ vectors[:, ::-1]
 
     def blurred(self, functions: Array, precision: float) -> Array:
-        """Return the rounding (k,) of squared norms of functions (p, k), whose large coefficients cancel."""
+        """Return the rounding (k,) of squared norms of functions (p, k)."""
         return np.asarray(precision * self.largest * (self.squares @ functions**2))
 
 
@@ -219,7 +219,7 @@ def leading_pairs(system: GalerkinSystem, penalty: Penalty, count: int, cut: flo
 
 
 def _certain(gram: Array, norm: Array, penalty: Penalty, squares: Array, device: Device) -> Array:
-    """Return W (p, r), W^T (gram + norm) W = I and W^T gram W diagonal, of functions above rounding."""
+    """Return W (p, r), W^T (gram + norm) W = I, W^T gram W diagonal, above rounding."""
     root = InverseRoot(gram + norm, penalty.rounding, squares, device)
     theta, functions = root.leading(gram)
     return functions[:, theta > CERTAIN * root.blurred(functions, penalty.precision)]

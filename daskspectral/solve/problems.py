@@ -99,19 +99,18 @@ class Problem(Named, ABC):
     def solve(self, system: GalerkinSystem) -> Solution: ...
 
     def compares(self, order: int) -> bool:
-        """Return whether there is a variational principle for forms with derivatives up to `order`."""
+        """Return whether a variational principle holds for derivatives up to `order`."""
         return (self.needs_symmetry or (self.two_sided and order == 0)) and not self.by_norm
 
     def energy(self, system: GalerkinSystem) -> Array | None:
-        """Return the symmetric form that ranks functions, ascending, or None."""
         return system.energy
 
     def penalty(self, system: GalerkinSystem, by_values: ByValues, by_slopes: BySlopes) -> Penalty | None:
-        """Return the penalty that defines the leading functions; None to use all directions."""
+        """Return the penalty that defines the leading functions; None for all directions."""
         return None
 
     def pencil(self, system: GalerkinSystem) -> Pencil | None:
-        """Return the penalized pencil whose leading functions span solutions of parts of the data, or None."""
+        """Return the pencil whose leading functions span solutions of parts, or None."""
         return None
 
     def nulls(self, system: GalerkinSystem) -> int:
@@ -119,21 +118,21 @@ class Problem(Named, ABC):
         return 0
 
     def signed(self, values: Any) -> Any:
-        """Return values or a form with the sign for which the requested values are the least."""
+        """Return values or a form with the sign that makes requested values the least."""
         return -values if self.descending else values
 
     def ritz(self, left: Functions, right: Functions, system: GalerkinSystem) -> Functions:
-        """Return the values (k,) of a system of other rows on spans (p, k) and (q, k); NaN if undetermined."""
+        """Return the values (k,) of another system on spans (p, k), (q, k); NaN if undetermined."""
         found: Functions = self.signed(ritz(right, self.signed(system.form), system.gram, dtype=system.dtype))
         return found
 
     def score(self, values: Functions, wanted: int) -> float:
-        """Return the score of values of `ritz`, -inf if fewer than `wanted` are known."""
+        """Return the score of values of `ritz`, -inf if fewer than `wanted`."""
         known = len(values) >= wanted and not np.isnan(values).any()
         return -float(np.sum(self.signed(values).real)) if known else -math.inf
 
     def maximizes(self, values: Functions) -> bool:
-        """Return whether more functions do not lower the moduli of the values."""
+        """Return whether more functions do not lower the moduli of values."""
         return bool(self.descending and values.real.sum() > 0)
 
     def sizes(self, values: Functions) -> Array:
@@ -157,11 +156,10 @@ class Problem(Named, ABC):
         return np.append(values, np.full(system.count - len(values), np.inf))
 
     def scores(self, found: Mapping[Any, Array], wanted: int) -> dict[Any, float]:
-        """Return the scores of candidates from their validation values (n_splits, k); larger is better."""
+        """Return the scores of candidates, larger is better, from values (n_splits, k)."""
         return energy_scores(found)
 
     def n_compared(self, wanted: int) -> int:
-        """Return the number of validation values that are compared if `wanted` are requested."""
         return max(COMPARED, wanted) if wanted > MOST_COMPARED else COMPARED
 
     def finalist_gap(self, best: Array, others: Iterable[Array]) -> Array | None:
@@ -258,7 +256,7 @@ class NonNormal(Problem):
 
     @staticmethod
     def _span(system: GalerkinSystem) -> Whitening:
-        """Return the leading functions by energy, or the leading left and right singular functions."""
+        """Return the leading functions by energy, or by singular values."""
         form, gram, within = system.form, system.gram, system.within
         if not isinstance(within, Penalty):
             return _ranked_span(system, form)
@@ -338,7 +336,7 @@ def norm_span(norm: Array, cut: float, device: Device = HOST) -> Whitening:
 
 
 def _number_above(matrix: Array, least: float) -> int:
-    """Return the number of eigenvalues of a symmetric matrix above `least`."""
+    """Return the number of eigenvalues above `least`."""
     try:
         np.linalg.cholesky(matrix - least * np.eye(len(matrix)))
     except np.linalg.LinAlgError:
@@ -347,7 +345,7 @@ def _number_above(matrix: Array, least: float) -> int:
 
 
 def _largest(matrix: Array, count: int) -> tuple[Array, Array]:
-    """Return the `count` largest eigenvalues of a symmetric matrix, descending, and eigenvectors."""
+    """Return the `count` largest eigenvalues, descending, and eigenvectors."""
     size = len(matrix)
     if size >= LANCZOS_SIZE and count <= LANCZOS_SHARE * size:
         with suppress(ArpackError):
@@ -393,7 +391,7 @@ class TwoMetricSVD(Problem):
         return np.asarray(np.maximum(sizes, SMALL_SINGULAR * sizes.max(initial=0.0)) + 1e-300)
 
     def compared(self, solution: Solution, left: Functions, right: Functions, system: GalerkinSystem) -> Array:
-        """Return the signed roots (count,) of the shares that singular functions explain on other rows."""
+        """Return the signed roots (count,) of the shares explained on other rows."""
         shares = explained(solution.values.real, left, right, system)
         return np.append(
             np.sign(shares) * np.sqrt(np.abs(shares)), np.full(system.count - len(shares), -math.sqrt(MISSING))
@@ -446,10 +444,7 @@ class TwoMetricSVD(Problem):
 
 
 def _leading_triplets(matrix: Array, count: int) -> tuple[Array, Array, Array]:
-    """Return U (p, k), singular values (k,), descending, and Vᵀ (k, q) of the `count` largest of a matrix (p, q).
-
-    A few of many are those of the eigenvectors of MᵀM, unless their squares are lost in its rounding.
-    """
+    """Return U (p, k), descending singular values (k,), and Vᵀ (k, q), from MᵀM unless rounding forbids."""
     if min(matrix.shape) >= LANCZOS_SIZE and count <= LANCZOS_SHARE * min(matrix.shape):
         squares, vectors = _largest(matrix.T @ matrix, count)
         if squares[-1] > TOLD_SQUARE * squares[0]:
@@ -537,7 +532,7 @@ class SymmetricPencil(Problem):
 
 
 def _ranked_span(system: GalerkinSystem, energy: Array) -> Whitening:
-    """Return the given span, the leading penalized functions, or all directions above the cutoff."""
+    """Return the given span, the leading penalized functions, or all directions."""
     within = system.within
     if isinstance(within, Penalty):
         return Pencil(energy, system.gram, within, system.count, system.cut, system.device).leading(system.gram)

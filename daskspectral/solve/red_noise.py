@@ -71,7 +71,7 @@ class _RedNoise:
 
     @cached_property
     def _widths(self) -> tuple[Array, Array]:
-        """Numbers (m,) of frequencies that share an equation, and mean frequency of each group."""
+        """Sizes (m,) of groups of frequencies, and mean frequency of each."""
         ends = [1]
         while ends[-1] < self.n:
             last = ends[-1]
@@ -96,7 +96,7 @@ class _RedNoise:
         return np.asarray(found / (width @ found))
 
     def _solved(self, z: float, x: Array) -> _Resolvent | None:
-        """Return the solution at z, by Newton's method from x (groups,); None unless it continues that at infinity."""
+        """Return the solution at z, by Newton's method; None unless it continues that at infinity."""
         f, (width, _) = self._spectra, self._widths
         weighted, one = (width[:, None] * f).T, np.eye(f.shape[1])
         tops = np.array([s.max() for s in self._squares])
@@ -152,7 +152,7 @@ class _RedNoise:
         return edge + self._shift(now), float((2 / np.sqrt(slope)) ** (-2 / 3))
 
     def _shift(self, at: _Resolvent) -> float:
-        """Return the first-order shift of the edge because columns are normalized, which reduces fluctuations."""
+        """Return the first-order shift of the edge by the normalization of columns."""
         f, (width, _) = self._spectra, self._widths
         weighted = (width[:, None] * f).T
         own, p = np.diag(weighted @ f), (weighted * f.T) @ at.g

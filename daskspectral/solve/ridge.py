@@ -68,13 +68,13 @@ class Part:
         return Part(symmetric_part(s.T @ self.form @ s), target, self.squares, sums, self.values, functions)
 
     def left_out(self, share: float) -> Part:
-        """Return the sums for values about the mean over the other folds; `share` is the weight of this fold."""
+        """Return the sums about the mean over the other folds; this one has weight `share`."""
         level = self.values / (share - 1)
         squares = self.squares - 2 * level * self.values + share * level**2
         return replace(self, target=self.target - np.outer(self.sums, level), squares=squares)
 
     def from_others(self, share: float) -> Array:
-        """Return the change of the target (p, m) if this fold is left out."""
+        """Return the change of the target (p, m) without this fold."""
         shift = np.outer(self.functions - self.sums, self.values) / (1 - share)
         return np.asarray(shift - self.target)
 
@@ -96,7 +96,7 @@ class Observed:
     level: tuple[Array, Array] | None = None
 
     def about(self, functions: Array, values: Array) -> Observed:
-        """Return the observations with an intercept, for means of the functions (p,) and of the values (m,)."""
+        """Return the observations with an intercept, from means (p,) and (m,)."""
         target, squares = self.target - np.outer(functions, values), self.squares - values**2
         return replace(self, target=target, squares=np.maximum(squares, 0.0), level=(functions, values))
 
@@ -111,7 +111,7 @@ class Observed:
         return replace(self, form=self.form[:size, :size], target=self.target[:size], folds=folds, level=level)
 
     def part(self, fold: int) -> Part:
-        """Return the sums of one fold, of values about the level."""
+        """Return the sums of one fold, about the level."""
         folds, level = self.folds, self.level
         assert folds is not None
         form, target, squares = (folds.unit * sums[fold] for sums in (folds.forms, folds.targets, folds.squares))
@@ -172,7 +172,7 @@ class RidgeFit:
 
     @property
     def error(self) -> float | None:
-        """Validation error at alpha, summed over the kinds; None without folds."""
+        """Validation error at alpha, over all kinds; None without folds."""
         if self.errors is None:
             return None
         total = self.errors.sum(axis=1)
@@ -223,7 +223,7 @@ class RidgeProblem:
     def curve(
         self, alpha: float | None = None, cut: float = CUTS["float64"]
     ) -> tuple[Array, Array, Array | None, _Pencil]:
-        """Return penalties (g,), generalized cross-validation (g,), fold errors (g, kinds) or None, and the pencil."""
+        """Return penalties (g,), their generalized and fold errors (g, kinds), and the pencil."""
         form, _ = summed(self.observed)
         if not np.trace(form) > 0:
             raise ValueError("every function is 0 on all rows. Fit columns that vary, or widen the kernel")
@@ -241,12 +241,12 @@ class RidgeProblem:
 
     @property
     def intercept(self) -> Array:
-        """Means (m,) of the values, which are added to the functions; 0 without an intercept."""
+        """Means (m,) of the values; 0 without an intercept."""
         none = np.zeros(self.observed[0].target.shape[1])
         return next((kind.level[1] for kind in self.observed if kind.level is not None), none)
 
     def explained(self, error: float) -> float:
-        """Return the explained share of the spread for a mean squared error; 0 if the spread is 0."""
+        """Return the explained share of the spread for a mean squared error."""
         return 1 - error / self.spread if self.spread > 0 else 0.0
 
 
@@ -296,7 +296,7 @@ class _Pencil:
 
     @classmethod
     def at(cls, anchor: float, problem: RidgeProblem, cut: float) -> _Pencil:
-        """Diagonalize both in the directions above the cutoff of A + anchor K, which becomes the identity."""
+        """Diagonalize both above the cutoff of A + anchor K, which becomes the identity."""
         (form, _), observed, penalty = summed(problem.observed), problem.observed, problem.penalty
         total = form + anchor * penalty
         whitening = whiten(total, cut)
@@ -319,7 +319,7 @@ class _Pencil:
 
     @property
     def largest(self) -> float:
-        """Largest alpha at which a direction is shrunk by at most a half."""
+        """Largest alpha that shrinks a direction by at most a half."""
         return float(np.max(self.seen / np.maximum(self.paid, 1e-300)))
 
     def shrunk(self, alpha: float) -> Array:
@@ -327,7 +327,7 @@ class _Pencil:
         return np.asarray(1 / (self.seen + alpha * self.paid))
 
     def score(self, alpha: float) -> float:
-        """Return the robust generalized cross-validation of all kinds and targets, infinite at interpolation."""
+        """Return the robust generalized cross-validation, infinite at interpolation."""
         shrunk = self.shrunk(alpha)
         a = shrunk[:, None] * self.target
         return sum(
@@ -357,7 +357,7 @@ class _Pencil:
 
 
 def _robust(residual: float, leverage: float, variance: float) -> float:
-    """Return the score of a kind from the mean leverage and variance of its observations."""
+    """Return the score of a kind from mean leverage and variance."""
     free = 1 - leverage
     return residual / free**2 * (1 + ROBUST * variance**2) if free >= LEAST_FREE else float("inf")
 
@@ -397,7 +397,7 @@ def fold_errors(problem: RidgeProblem, shares: Array, alphas: Array, cut: float)
 
 
 def _ridge(form: Array, target: Array, alphas: Array, free: int = 0) -> Array:
-    """Return (form + alpha)^(-1) target, (r, g, m); the first `free` have no penalty."""
+    """Return (form + alpha)^(-1) target, (r, g, m), without penalty on the first `free`."""
     if free:
         first, shared = form[:free, :free], form[:free, free:]
         known = scipy.linalg.pinvh(first)
@@ -507,7 +507,7 @@ def best_generalized(observed: Sequence[Observed], penalty: Array) -> float:
 
 
 def _left(kind: Observed, free: NDArray[np.bool_], paid: NDArray[np.bool_]) -> Observed:
-    """Return the observations for the penalized functions, after regression on those without a penalty."""
+    """Return the observations after regression on functions without a penalty."""
     first = free & (np.diag(kind.form) > 0)
     form, target = kind.form[np.ix_(paid, paid)], kind.target[paid]
     if not first.any():
@@ -522,7 +522,7 @@ def _left(kind: Observed, free: NDArray[np.bool_], paid: NDArray[np.bool_]) -> O
 
 
 def _bounds(observed: Sequence[Observed], penalty: Array) -> tuple[float, float]:
-    """Return the penalties at which shrinkage of the last function begins, and at which the first one vanishes."""
+    """Return the penalties at which shrinkage begins, and at which all functions vanish."""
     paid, scale = penalty[penalty > 0], float(np.trace(summed(observed)[0])) / len(penalty)
     if not len(paid) or not scale > 0:
         return 1.0, 1.0
@@ -535,7 +535,7 @@ def _missed_squares(form: Array, target: Array, squares: Array, a: Array) -> flo
 
 
 def _inverse(form: Array, penalty: Array) -> Callable[[Array], Array]:
-    """Return the operator (form + diag(penalty))^(-1), without directions below rounding."""
+    """Return the operator (form + diag(penalty))^(-1), above rounding."""
     total, scale = at_unit_diagonal(symmetric_part(form) + np.diag(penalty))
     np.fill_diagonal(total, 1.0)
     try:

@@ -101,7 +101,7 @@ def energy_scores(found: Mapping[Any, Array]) -> dict[Any, float]:
 
 
 def _last(values: Iterable[Array]) -> float:
-    """Return the smallest mean of the last positive value over all candidates."""
+    """Return the least mean of the last positive value over candidates."""
     means = np.stack([np.mean(h, axis=0) for h in values])
     best = np.min(np.where(np.isfinite(means) & (means > 0), means, np.inf), axis=0)
     known = best[np.isfinite(best)]

@@ -120,7 +120,7 @@ class GalerkinSystem:
         return self.gram, self.gram if self.right_gram is None else self.right_gram
 
     def between(self, left: Functions, right: Functions) -> tuple[Functions, Functions, Functions]:
-        """Return the form between functions U (p, k) and V (q, k), and their Gram matrices, about the means."""
+        """Return the form between functions U and V, and their Gram matrices, about the means."""
         u, v = left.conj().T, right.conj().T
         form, gram = u @ self.form @ right, u @ self.gram @ left
         right_gram = gram if self.right_gram is None and left is right else v @ self.grams[1] @ right

@@ -128,15 +128,15 @@ class Whitening:
         return int(self.matrix.shape[-1]) if self.directions is None else self.directions
 
     def applied(self, rows: Any) -> Any:
-        """Return Wᵀ M (r, k) for a matrix M (p, k)."""
+        """Return Wᵀ M (r, k)."""
         return self.matrix.T @ rows if self.matrix.ndim == 2 else self.matrix[:, None] * rows
 
     def functions(self, vectors: Any) -> Any:
-        """Return W V (p, k), the functions of coefficients V (r, k)."""
+        """Return W V (p, k)."""
         return self.matrix @ vectors if self.matrix.ndim == 2 else self.matrix[:, None] * vectors
 
     def whitened(self, vectors: Any) -> Any:
-        """Return the coefficients (q, k) in the whitened basis of combinations (r, k) of the functions."""
+        """Return coefficients (q, k) in the whitened basis, from V (r, k)."""
         return vectors.copy() if self.coordinates is None else np.asarray(self.coordinates @ vectors)
 
 

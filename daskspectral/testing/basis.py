@@ -151,7 +151,7 @@ def _check_features(basis: Basis, x: Array, rng: np.random.Generator) -> None:
 
 
 def _check_sums(basis: Basis, x: Array, rng: np.random.Generator) -> None:
-    """Compare sums of forms with products of features, for any blocks, weights and repeated rows."""
+    """Compare sums of forms with products of features."""
     d, counts = basis.dimension, rng.integers(0, 4, len(x))
     repeated = {"x": np.repeat(x, counts, axis=0)}
     values = feature(basis, repeated, VALUE)
@@ -264,7 +264,7 @@ def _check_values(kernel: Kernel, points: Array, y: Array) -> None:
 
 
 def _check_coincident(kernel: Kernel, points: Array, rng: np.random.Generator) -> None:
-    """Check that derivatives are finite at landmarks and bounded near them."""
+    """Check that derivatives are finite at landmarks, bounded near them."""
     y = points[:LANDMARKS]
     for total in range(1, int(min(kernel.order, HIGHEST)) + 1):
         for alpha in multi_indices(points.shape[1], total, rng):

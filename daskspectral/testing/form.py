@@ -131,7 +131,7 @@ def _sum_over_rows(form: Form, left: Basis, right: Basis, batch: Mapping[str, Ar
 
 
 def _coordinates(basis: Basis, atom: Atom, batch: Mapping[str, Array]) -> list[Array]:
-    """Return an atom as arrays (p, n), one for each coordinate, from values and partial derivatives."""
+    """Return an atom as arrays (p, n), one for each coordinate."""
 
     def partial(alpha: MultiIndex) -> Array:
         return feature(basis, batch, derivative(alpha, atom.view))
@@ -181,7 +181,7 @@ def draw_fields(form: Form, d: int, right: int, rng: np.random.Generator) -> dic
 
 
 def _reads(form: Form, d: int, right: int) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """Return the fields of a form, each with the smallest shape of a row."""
+    """Return the fields of a form with the smallest shape of a row."""
     for p in form.products:
         if p.weight is not None:
             yield _row(p.weight, ())
