@@ -171,9 +171,9 @@ class State:
 class Trainer:
     """Training of networks, reproducible for the same seed and processor.
 
-    `draw` returns the rows of round 0, 1, ...: fields (m, ...), and `weight` (m,) for weighted rows. `judge` returns
-    held-out values of networks: ascending ones of a symmetric form, otherwise singular values. `watch` is called at
-    every check with the state, from which a training resumes with identical results.
+    `draw` returns the rows of round 0, 1, ...: fields (m, ...), and `weight` (m,). `judge` returns held-out values of
+    networks: ascending ones of a symmetric form, otherwise singular values. `watch` is called at every check with the
+    state, from which a training resumes with identical results.
     """
 
     networks: Networks

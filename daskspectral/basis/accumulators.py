@@ -49,7 +49,7 @@ class GradientSum(Protocol):
 def contraction(
     left: Basis, right: Basis, products: Sequence[AtomProduct], dtype: Any, workspace: Workspace
 ) -> PairContraction | BlockContraction:
-    """Return empty sums of products between two bases, for each pair of concatenated parts."""
+    """Return empty sums of products between two bases, part by part."""
     if left.parts == (left,) and right.parts == (right,):
         return PairContraction(left, right, products, dtype, workspace)
     return BlockContraction(left, right, products, dtype, workspace)
@@ -126,7 +126,7 @@ def _gram_of(product: AtomProduct) -> AtomProduct:
 
 
 class BlockContraction:
-    """Contraction for each pair of parts; in a symmetric matrix the lower blocks mirror the upper."""
+    """Contraction for each pair of parts; lower blocks of a symmetric matrix mirror upper ones."""
 
     def __init__(self, left: Basis, right: Basis, products: Sequence[AtomProduct], dtype: Any, workspace: Workspace):
         self.products = tuple(products)
@@ -204,11 +204,7 @@ class Accumulator(ABC):
 
 
 class MatrixSums(Accumulator):
-    """Sums of forms (p, q) between two bases, and of functionals (p,) or (p, m), by name.
-
-    Each basis is evaluated once per block and view; equal bases share one contraction, consecutive rows one
-    evaluation.
-    """
+    """Sums of forms (p, q) between two bases, and of functionals (p,) or (p, m), by name."""
 
     def __init__(
         self, left: Basis, right: Basis, forms: Forms, functionals: Functionals, dtype: Any, workspace: Workspace
@@ -275,7 +271,7 @@ class MatrixSums(Accumulator):
 
 
 class ModeSums(Accumulator):
-    """Sums of Fourier modes exp(-i j.t), |j_a| <= 2 m_a, times the `weights` of forms, by form name."""
+    """Sums of Fourier modes exp(-i j.t), |j_a| <= 2 m_a, times `weights`, by form name."""
 
     def __init__(self, lattice: FourierLattice, weights: Sequence[ModeWeight], workspace: Workspace):
         super().__init__(workspace)
@@ -319,7 +315,7 @@ class ModeSums(Accumulator):
 
 
 def evaluate(basis: Basis, block: Block, atoms: list[Atom]) -> dict[str, Evaluation]:
-    """Return the `Evaluation` of a basis on a block for each view, by name; consecutive rows once."""
+    """Return the `Evaluation` of a basis on a block for each view, by name."""
     leaves = list(dict.fromkeys(leaf for a in atoms for leaf in a.leaves))
     views = dict.fromkeys(a.view for a in leaves)
     rows = joined(block) if len(block.shifts) > 1 and all(leaf.kind == "value" for leaf in leaves) else None
@@ -330,7 +326,7 @@ def evaluate(basis: Basis, block: Block, atoms: list[Atom]) -> dict[str, Evaluat
 
 
 def joined(block: Block) -> Array | None:
-    """Return the rows of x and their successors, (c + s, d), if all views are slices of these; else None."""
+    """Return the rows of x and their successors, (c + s, d), or None."""
     x, shifts = block.x, block.shifts
     last = max(shifts, key=lambda view: shifts[view])
     c, longest = len(x), shifts[last]

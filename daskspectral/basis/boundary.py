@@ -204,11 +204,10 @@ class BallBoundary(Boundary):
 
 @dataclass(frozen=True, eq=False)
 class Box:
-    """Box of a lattice of Fourier functions.
+    """Box of a lattice of Fourier functions, outside of which rows are excluded from sums, up to a `share`.
 
-    `sides` are (lower, upper) by column, None for periodic ones, `period` (d,) the periods of the functions. Rows
-    outside are excluded from sums, and may be a `share` of all rows. Functions there have the values of the nearest
-    point of the box, because the functions are periodic and return to their values at the opposite side.
+    `sides` are (lower, upper) by column, None for periodic ones, `period` (d,) the periods of the functions. Functions
+    outside have the values of the nearest point of the box.
 
     Examples
     --------

@@ -23,7 +23,7 @@ Function = Callable[[Array], Array]
 
 
 class Differentiated(Basis):
-    """Basis whose functions and, if known, gradients are evaluated for a whole block at once.
+    """Basis evaluated, with its gradients, for a whole block at once.
 
     Examples
     --------

@@ -246,7 +246,7 @@ def symmetric(packed: Array, size: int) -> Any:
 
 
 class NearestSearch:
-    """Nearest-neighbor search among points (m, d): by a tree, or for many columns by products."""
+    """Nearest-neighbor search among points (m, d)."""
 
     def __init__(self, points: Array):
         mean = points.mean(axis=0)
@@ -308,7 +308,7 @@ class SparseSum(Registered):
 
 
 class JumpSums(Accumulator):
-    """Sum of w a aᵀ over rows with centroid weights a and w = (radius / r)² times the sample weights."""
+    """Sum of w a aᵀ for centroid weights a, w = (radius / r)² times sample weights."""
 
     def __init__(self, basis: CentroidBasis, workspace: Workspace):
         super().__init__(workspace)
@@ -333,7 +333,7 @@ class JumpSums(Accumulator):
 
 
 def jumps(a: Any, weights: Array) -> Any:
-    """Return the sum of w a aᵀ for sparse centroid weights a (c, p) and row weights w (c,)."""
+    """Return the sum of w a aᵀ for sparse weights a (c, p) and row weights w (c,)."""
     root = scipy.sparse.diags_array(np.sqrt(weights)) @ a
     return root.T @ root
 
@@ -427,7 +427,7 @@ class NearestCentroids(CallRepr, Parameterized, BasisRecipe):
 
 
 def distinct_rows(points: Array) -> tuple[Array, Indices]:
-    """Return the distinct rows in their order, and the index of each row in them."""
+    """Return the distinct rows in order, and the index of each row in them."""
     _, first, number = np.unique(points, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
     return np.asarray(points[first[order]]), np.argsort(order)[number.ravel()]
@@ -436,7 +436,7 @@ def distinct_rows(points: Array) -> tuple[Array, Indices]:
 def local_dimension(distinct: Array, rng: np.random.Generator) -> float:
     """Return the local dimension of distinct rows (n, d), by maximum likelihood from ten neighbors.
 
-    Levina and Bickel 2004, averaged as by MacKay and Ghahramani.
+    Levina and Bickel 2004; MacKay and Ghahramani.
     """
     k = min(NEIGHBORS, len(distinct) - 1)
     if k < 3:
@@ -451,7 +451,7 @@ def spread_rows(points: Array, m: int, rng: np.random.Generator) -> NDArray[np.i
     """Return the indices of m random rows (n, d), stratified by region.
 
     Regions are halved at the median along the difference of two of their rows, which is invariant under rotations;
-    every (n / m)-th row in this order is selected. Fewer small clusters than at random have too few centroids.
+    every (n / m)-th row in this order is selected.
     """
     order, ends, n = np.arange(len(points)), np.array([0, len(points)]), len(points)
     points = points - points[0]

@@ -181,7 +181,7 @@ class Evaluation:
 
 
 def cached(method: Callable[..., Array]) -> Callable[..., Array]:
-    """Decorate a method of an evaluation, so that each atom's feature is computed once."""
+    """Decorate a method so that each atom's feature is computed once."""
 
     @wraps(method)
     def found(self: Evaluation, atom: Atom, *block: Block) -> Array:
@@ -223,14 +223,14 @@ class ConcatenatedEvaluation(Evaluation):
 
 
 def evaluated(basis: Basis, block: Block, atoms: Sequence[Atom]) -> Evaluation:
-    """Evaluate a basis on a block, on its device if the functions are portable."""
+    """Return the evaluation of a basis on a block, on its device if possible."""
     if block.host is None or basis.portable:
         return basis.at(block, atoms)
     return Mapped(basis.at(block.host, atoms), block.workspace.device.put)
 
 
 def numbered(fields: Mapping[str, Array]) -> AbstractContextManager[None]:
-    """Replace row numbers of a PointError raised in the block by those in the data, if known."""
+    """Replace row numbers of a PointError by those in the data, if known."""
     numbers = fields.get(NUMBER)
     return nullcontext() if numbers is None else renumbered(numbers.__getitem__)
 
@@ -268,7 +268,7 @@ def add_up(features: Iterable[Array], weights: Iterable[Any], dtype: Any) -> Arr
 
 
 def scalar_pairs(product: AtomProduct, block: Block, d: int) -> Iterator[tuple[Atom, Atom]]:
-    """Yield the product as pairs of scalar atoms; a product of vectors is a sum over coordinates."""
+    """Yield the product as pairs of scalar atoms, one for each coordinate of vectors."""
     if not product.left.vector:
         yield product.left, product.right
         return

@@ -251,10 +251,7 @@ class _LandmarkEvaluation(Evaluation):
 
 
 class _ProfileEvaluation(_LandmarkEvaluation):
-    """Kernel that is a function q(s) of one number s of two points.
-
-    Values and slopes t are computed in panels that fit the cache; slopes only for gradients, except multiples of q.
-    """
+    """Kernel q(s) of one number s of two points, in panels that fit the cache."""
 
     def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool, slopes: bool):
         super().__init__(basis, block, gradient)
@@ -304,7 +301,7 @@ class _ProfileEvaluation(_LandmarkEvaluation):
 
 
 class _RadialEvaluation(_ProfileEvaluation):
-    """Radial kernel: q and T = q'(r)/r; with gradients, s is multiplied by T while in the cache."""
+    """Radial kernel: q and T = q'(r)/r."""
 
     def __init__(self, basis: LandmarkBasis, block: Block, gradient: bool):
         kernel = basis.kernel

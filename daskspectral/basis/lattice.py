@@ -380,7 +380,7 @@ def spectral_weights(kernel: Kernel, lattice: FourierLattice) -> Array:
 
 
 def check_stationary(kernel: Any) -> None:
-    """Raise TypeError unless the kernel is a function of x - y, and ValueError for a median scale."""
+    """Raise TypeError unless the kernel is a function of x - y, ValueError for a median scale."""
     if not of_distances(kernel.flat):
         raise TypeError(
             "kernel of a Fourier basis must be a function of |x - y|, such as Matern(1.5, scale) or Gaussian(scale), "
@@ -454,7 +454,7 @@ class LinearCombination(Basis):
 
 @dataclass(frozen=True, eq=False)
 class SpectralDensityBasis(LinearCombination):
-    """Functions S_k φ_k of a lattice, with the squared norm |a|² of a kernel's function space; 0 for the constant."""
+    """Functions S_k φ_k of a lattice, with the squared norm |a|² of a kernel's function space."""
 
     inner: FourierLattice
     kernel: Kernel
@@ -484,7 +484,7 @@ class SpectralDensityBasis(LinearCombination):
 
 @dataclass(frozen=True, eq=False)
 class SpanBasis(LinearCombination):
-    """Combinations of the functions of a basis by a matrix (p, r): the span of leading functions."""
+    """Combinations of the functions of a basis by a matrix (p, r)."""
 
     inner: Basis
     matrix: NDArray[np.floating[Any]]

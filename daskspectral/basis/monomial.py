@@ -133,7 +133,7 @@ class MonomialBasis(Basis):
 
 
 class _MonomialEvaluation(Evaluation):
-    """All monomials of one block, each degree from the previous one by one product per variable."""
+    """All monomials of one block, each degree from the previous one."""
 
     def __init__(self, basis: MonomialBasis, block: Block):
         self.basis, self.block = basis, block

@@ -19,9 +19,7 @@ NAMES: dict[str, Callable[[], Any]] = {
 
 
 def named(functions: Any, *words: str, what: str = "basis") -> Any:
-    """Return the basis of this name with default parameters; other objects and `words` unchanged.
-
-    Raises ValueError with the available names for any other text.
+    """Return the basis of a name; other objects and `words` unchanged; raise ValueError for other text.
 
     Examples
     --------

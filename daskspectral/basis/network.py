@@ -23,8 +23,7 @@ ROUNDING = 1e-12  # of its mean: a column with less variation is constant
 def place_of(points: Array, metric: bool) -> tuple[Array, Array]:
     """Return the means of columns, and scales by which their variances are about 1.
 
-    For forms with derivatives (`metric`), all columns have the scale of the widest: on narrow ones, initial slopes
-    would be steep and remain so.
+    With `metric`, for derivatives, all have the widest scale: initial slopes on narrow columns would remain steep.
     """
     middle, spread = points.mean(axis=0), points.std(axis=0)
     scale = np.full(len(spread), spread.max(initial=0.0)) if metric else spread.copy()

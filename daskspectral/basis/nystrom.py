@@ -224,7 +224,7 @@ def check_periods(periods: Any) -> None:
 
 
 def rows_by(method: str, points: Array, count: int, kernel: Kernel, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Return the indices of the points that a method selects as landmarks of a kernel."""
+    """Return the indices of the points that a method selects as landmarks."""
     seen = points if method in BY_KERNEL else kernel.embedded_about(points)
     return choose(method, seen, count, rng, gram=kernel, diagonal=kernel.diagonal)
 
@@ -233,8 +233,7 @@ def moved(points: Array, kernel: Kernel, jitter: float, noise: Array | None = No
     """Return the landmarks (p, d) moved off the data by `jitter` scales of the kernel.
 
     y_i + J l g_i / sqrt(d) with standard normal g_i (`noise`, (p, d)), J = `jitter`. The directions depend on the
-    order of the landmarks in each column alone, which is invariant under changes of units and origin. Functions at
-    such landmarks have gradients across a submanifold of the data, and extend the functions along it in more ways.
+    order of the landmarks in each column alone, which is invariant under changes of units and origin.
     """
     if not jitter:
         return points
@@ -249,6 +248,6 @@ def noise_of(points: Array) -> Array:
 
 
 def length_of(kernel: Kernel) -> float:
-    """Return the scale of a kernel, the largest one of a combination, or 0 without a scale."""
+    """Return the scale of a kernel, the largest one of a combination, or 0."""
     scale: Any = kernel.get_params(deep=False).get("scale")
     return max([*map(length_of, kernel.kernels.values()), float(scale) if is_number(scale) else 0.0])

@@ -23,10 +23,9 @@ Periods = tuple[float | None, ...]
 
 
 class Sample(Protocol):
-    """Data for which a recipe builds a basis: rows of the points of one function space.
+    """Rows of the points of one function space, for which a recipe builds a basis.
 
-    `raw` points have the columns of the data (m, n_features_in), prepared `points` (m, d) are those that functions
-    see.
+    `raw` points have the data's columns (m, n_features_in), `points` (m, d) the prepared ones.
     """
 
     @property
@@ -152,7 +151,7 @@ class BasisRecipe(Registered, ABC):
 
 
 class OpenKernel(CallRepr, Parameterized):
-    """Recipe with a kernel that may be "auto": a Gaussian if a search sets its scale."""
+    """Recipe with a kernel that may be "auto"."""
 
     kernel: Kernel | str
     periods: Any

@@ -24,8 +24,7 @@ HALVINGS = 2  # shorter steps before the power step
 class Iterate:
     """Result of one pass at a point: objective, gradient, and next point of the power method.
 
-    `residual` is the gradient's norm relative to the point's, in units in which the power step is half the gradient;
-    `moment` (r, r) is Eᵀ E.
+    `residual` is the relative norm of the gradient if the power step is half of it; `moment` (r, r) is Eᵀ E.
     """
 
     point: Array
@@ -70,8 +69,7 @@ def accelerated(
 ) -> tuple[Iterate, list[float]]:
     """Return the last iterate of limited-memory BFGS with power steps, and the objective after each pass.
 
-    The objective never decreases. A step is accepted if the objective increases enough, or, for increases below
-    rounding, if the slope along it decreases (approximate Wolfe conditions, Hager and Zhang 2005). After three
+    The objective never decreases: a step must satisfy approximate Wolfe conditions (Hager and Zhang 2005). After three
     rejections, and in the first `warm_up` steps, a power step (Algorithm 1, Fanuel et al. 2022) replaces it. The
     iteration ends at `residual`, after `max_passes`, if `stop` returns True, or if no step improves.
     """

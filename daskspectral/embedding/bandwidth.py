@@ -43,8 +43,7 @@ def check_bandwidth(value: Any) -> None:
 def chosen_bandwidth(source: Source, bandwidth: str | float, random_state: Any) -> float:
     """Return the bandwidth as a number, by the table of this module, from 1000 rows.
 
-    Chunks do not matter. Raises InvalidRowError for an invalid row (on_invalid="raise"), and ValueError if no row is
-    valid or all sampled rows are equal.
+    Raises InvalidRowError for an invalid row (on_invalid="raise"), ValueError without distinct valid rows.
     """
     if bandwidth not in WORDS:
         return float(bandwidth)
@@ -59,7 +58,7 @@ def chosen_bandwidth(source: Source, bandwidth: str | float, random_state: Any) 
 
 
 def neighbor_bandwidth(source: Source, n_components: int, random_state: Any) -> float:
-    """Return the "auto" bandwidth of `DiffusionMap`, a neighbor distance of 2000 rows, robust to outliers."""
+    """Return the "auto" bandwidth of `DiffusionMap`, a neighbor distance of 2000 rows."""
     points, unit = _sample(source, 2 * SAMPLE, np.random.default_rng(random_state))
     found = unit * neighbor_scale((points - points[0]) / unit, n_components)
     logger.info("bandwidth %.6g, by the distances of neighbors among %d rows", found, len(points))
@@ -79,7 +78,7 @@ def _sample(source: Source, size: int, rng: np.random.Generator) -> tuple[Array,
 
 
 def advise_units(source: Source, remedy: str) -> None:
-    """Warn, with a `remedy`, if one bandwidth does not suit all columns, according to 1000 rows."""
+    """Warn, with a `remedy`, if one bandwidth does not suit all columns."""
     points = draw_rows(source, SAMPLE, np.random.default_rng(0))[1]
     spreads: dict[int, float] = {}
     if len(points):

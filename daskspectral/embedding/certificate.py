@@ -19,10 +19,9 @@ Array = NDArray[np.floating[Any]]
 class Certificate(Registered):
     """Bound on the distance of a solution from the optimum.
 
-    `least_eigenvalue` is that of diag(y) - Abar, y_i = (Abar B)_ii / d_i, or a lower bound; y - min(0,
-    least_eigenvalue) is dual feasible, so that the optimum exceeds the objective by at most `gap` = max(0,
-    -least_eigenvalue) sum d. `optimal` is True if the gap, relative to the objective, is within the tolerance.
-    `products` counts products with the kernel.
+    `least_eigenvalue` is that of diag(y) - Abar, y_i = (Abar B)_ii / d_i, or a lower bound; the optimum exceeds the
+    objective by at most `gap` = max(0, -least_eigenvalue) sum d. `optimal` is True if the relative gap is within the
+    tolerance. `products` counts products with the kernel.
 
     With landmarks the certificate is of the problem at the landmarks, and `approximation` estimates the relative error
     of its Gram matrix E Eᵀ from 1000 probe rows: the distance from the matrix at half the landmarks, times the

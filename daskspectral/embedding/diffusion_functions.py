@@ -38,7 +38,7 @@ _BLOCK_ENTRIES = 1 << 21
 
 
 def point_blocks(x: Array, count: int) -> Iterator[tuple[slice, Array, NDArray[np.bool_]]]:
-    """Yield blocks of points: bounds, points (c, d) with 0 for non-finite ones, and the mask of finite ones.
+    """Yield bounds of blocks, their points (c, d) with 0 for non-finite ones, and the mask of finite ones.
 
     Sizes depend only on the number `count` of points of kernels.
     """
@@ -108,8 +108,8 @@ def landmark_sums(
     """Return the sums over points of one step, from which the map at landmarks is solved.
 
     "first" is sum ψ_i (q,); "second" sum ψ_i / q_i^alpha (q,), which requires the first; "gram" S = Σ_i ψ_i ψ_iᵀ /
-    (q_i^(2 alpha) m_i) (q, q), which requires both. `uncovered` counts points where |ψ_i|² is below a tenth of k(x, x)
-    = 1, or a degree below a tenth of the point's contribution to it.
+    (q_i^(2 alpha) m_i) (q, q), which requires both. `uncovered` counts points with |ψ_i|² below a tenth of k(x, x) =
+    1, or a degree below a tenth of the point's contribution.
     """
     width = len(f.first)
     total: Array = np.zeros((width, width) if step == "gram" else width)
@@ -178,7 +178,7 @@ def exact_map(
     time: float = 1.0,
     symmetric: bool = True,
 ) -> tuple[Array, DiffusionFunctions]:
-    """Return the `count` leading eigenvalues of A_bar (k,), and the coordinates, from the kernel matrix (n, n)."""
+    """Return the `count` leading eigenvalues of A_bar (k,), and the coordinates, from all points."""
     first = np.ones(len(points))
     second = gram.sum(axis=1) ** -alpha
     m = second * (gram @ second)
@@ -191,7 +191,7 @@ def exact_map(
 
 
 def leading_pairs(matrix: Array, trivial: Array, count: int) -> tuple[Array, Array]:
-    """Return the `count` leading eigenvalues (k,) and eigenvectors (n, k) of A_bar, from A and v0."""
+    """Return the `count` leading eigenvalues (k,) and eigenvectors (n, k) of A_bar."""
     n, count = len(matrix), min(count, len(matrix))
     deflated = symmetric_part(matrix - np.outer(trivial, trivial))
     values, vectors = scipy.linalg.eigh(deflated, subset_by_index=[n - count, n - 1])
@@ -201,23 +201,22 @@ def leading_pairs(matrix: Array, trivial: Array, count: int) -> tuple[Array, Arr
 
 
 def rows_of_coordinates(coordinates: Array) -> Array:
-    """Return (sum ψ²)² / (n sum ψ⁴) (k,), the share of n rows that each coordinate (n, k) rests on."""
+    """Return the shares (k,) of n rows that coordinates (n, k) rest on, (sum ψ²)² / (n sum ψ⁴)."""
     squares = np.square(np.nan_to_num(coordinates / np.nanmax(np.abs(coordinates), axis=0)))
     valid = np.count_nonzero(np.isfinite(coordinates).all(axis=1))
     return np.asarray(squares.sum(axis=0) ** 2 / (valid * np.square(squares).sum(axis=0)))
 
 
 def rest_on_few(shares: Array, n: int) -> NDArray[np.bool_]:
-    """Return the mask of coordinates that rest on fewer than 1 % of n rows, or fewer than three."""
+    """Return the mask of coordinates that rest on fewer than 1 % of n rows, or three."""
     return np.asarray(shares < max(FEW, min(_ROWS / n, 0.1)))
 
 
 def neighbor_scale(points: Array, count: int) -> float:
     """Return the median distance of points to their 10th neighbor, robust to outliers.
 
-    It is doubled while one of the `count` coordinates rests on few points, up to four times the median distance; if
-    that fails, it is not increased. Copies count once; below 50 points a fifth of their number replaces ten. Raises
-    ValueError if all points are equal.
+    It is doubled while a coordinate rests on few points, up to four times the median distance. Copies count once;
+    below 50 points a fifth of their number replaces ten. Raises ValueError if all points are equal.
     """
     distinct = np.unique(points, axis=0)
     if len(distinct) < 2:
@@ -239,10 +238,10 @@ def neighbor_scale(points: Array, count: int) -> float:
 def joining_bandwidth(squares: Array) -> float:
     """Return the bandwidth h at which the graph of exp(-r² / h²) is just connected, to 1 %.
 
-    There the tenth largest eigenvalue of Abar (1.2) is 0.9, from `squares` r² (n, n). k eigenvalues near 1 are k + 1
-    groups, clusters or outliers, that the random walk K_ij / m_i rarely leaves (Lee, Oveis Gharan and Trevisan 2014):
-    for smaller h the leading eigenvectors are indicators of single points. Below 100 distinct points, a tenth of their
-    number replaces ten. Each of about a dozen eigenvalues costs O(n³). Raises ValueError if all points are equal.
+    There the tenth largest eigenvalue of Abar (1.2) is 0.9, from `squares` r² (n, n): k eigenvalues near 1 are k + 1
+    groups that the random walk K_ij / m_i rarely leaves (Lee, Oveis Gharan and Trevisan 2014). Below 100 distinct
+    points, a tenth of their number replaces ten. Each of about a dozen eigenvalues costs O(n³). Raises ValueError if
+    all points are equal.
     """
     n = len(squares)
     first = np.argmin(squares, axis=1) == np.arange(n)  # the point itself, or the first one equal to it

@@ -33,11 +33,10 @@ class Extension(Registered, RowFunction):
     """Embedding of any point by the normalized Nystrom extension.
 
     Xi(x) = sqrt(d(x)) u(x) / |u(x)|, u(x) = coefficients^T k(Y, x) (r,), d(x) the bound by the `masses`, at most the
-    largest of the fit, or 1 if the fit had given bounds. `points` Y are all n points or p landmarks. If landmarks do
-    not cover x, |whitening^T k(Y, x)|^2 < 0.5, the nearest of the `drawn` rows (s, d) of the fit replaces x. Each of
-    the `stages`, numbers of columns with sum r, is normalized by its length; `kept` columns are returned. If the mass
-    is below 1e-3 or landmarks do not cover x, x is mapped to the direction of its nearest row, unless `extrapolate`
-    selects NaN or an error.
+    largest of the fit, or 1 if the fit had given bounds. `points` Y are all n points or p landmarks. Each of the
+    `stages`, numbers of columns with sum r, is normalized by its length; `kept` columns are returned. If the mass is
+    below 1e-3, or landmarks do not cover x, |whitening^T k(Y, x)|^2 < 0.5, x is mapped to the direction of the nearest
+    of the `drawn` rows (s, d), unless `extrapolate` selects NaN or an error.
     """
 
     expects: ClassVar = {"kernel": Kernel, "masses": Degrees, "preparation": Preparation}
@@ -122,8 +121,8 @@ class Extension(Registered, RowFunction):
 class Coordinates(RowFunction):
     """Coordinates (c, width) of rows, by a function of points (c, d) with a `kernel` at `points` (p, d).
 
-    Rows at which the function is NaN, or all kernel values are below 1e-6 of those of equal points, are mapped to the
-    coordinates of the nearest of the points.
+    Rows at which it is NaN, or all kernel values are below 1e-6 of the largest, have the coordinates of the nearest
+    point.
     """
 
     function: Callable[[Array], Array]

@@ -64,9 +64,8 @@ class UncoveredError(ValueError):
 class Embedded:
     """Embedding as a function of points, with its stages and certificates.
 
-    `embedding` (n, columns) is E at the rows of the fit, None if the function computes it. With landmarks, `coverage`
-    is the least |psi|^2 of a row, `approximation` an estimate of the relative error of E E^T at the rows of the
-    `probe`.
+    `embedding` (n, columns) is E at the rows of the fit, or None. With landmarks, `coverage` is the least |psi|^2 of a
+    row, `approximation` an estimate of the relative error of E E^T at the rows of the `probe`.
     """
 
     extension: Extension
@@ -97,10 +96,10 @@ class Covered:
 
 @dataclass(eq=False, kw_only=True)
 class Embedding:
-    """Embedding of one source with `count` columns, or with the rank of the optimum for None.
+    """Semidefinite embedding of one source with `count` columns, or with the rank of the optimum for None.
 
-    `solve` maximizes from a starting point drawn with `seed`. `landmarks` returns a given number of landmarks, as many
-    as make the Gram matrix exact to `accuracy`; `sizes` are their first and largest number.
+    `landmarks` returns a given number of landmarks, as many as make the Gram matrix exact to `accuracy`; `sizes` are
+    their first and largest number.
     """
 
     passes: Passes
@@ -288,7 +287,7 @@ class Embedding:
 
 
 def positive(columns: Array) -> Array:
-    """Return signs (r,) that make the entry of largest magnitude of each column positive, ignoring NaN."""
+    """Return signs (r,) that make the largest entry of each column positive, ignoring NaN."""
     size = np.abs(columns)
     first = (size >= (1 - 1e-6) * np.nanmax(size, axis=0)).argmax(axis=0)
     return np.where(columns[first, np.arange(columns.shape[1])] < 0, -1.0, 1.0)

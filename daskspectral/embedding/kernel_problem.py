@@ -138,7 +138,7 @@ class KernelizedSolution:
 def solve_kernelized(
     problem: KernelizedProblem, *, tolerance: float = 1e-9, max_passes: int = 100
 ) -> KernelizedSolution:
-    """Return a solution with relative gap and error below the tolerance, or the best one reached."""
+    """Return a solution with gap and error below the tolerance, or the best reached."""
     found = None
     if problem.regular:
         found = _by_factor(problem, tolerance, max_passes)
@@ -234,9 +234,8 @@ def _judged(
 def least_eigenvalue(problem: KernelizedProblem, y: Array) -> float:
     """Return the least eigenvalue nu of diag(y) - (K_bar / n² - λ K^+) in the range of K.
 
-    There the matrix is S^-1/2 Z S^-1/2 with S = Φ Φᵀ. For independence of the condition of K, 1 / (nu + tau) is
-    computed as the largest eigenvalue of S^1/2 (Z + tau S)⁻¹ S^1/2, for any tau that makes Z + tau S positive
-    definite.
+    For independence of the condition of K, 1 / (nu + tau) is computed as the largest eigenvalue of S^1/2 (Z + tau S)⁻¹
+    S^1/2, S = Φ Φᵀ, for any tau that makes Z + tau S positive definite.
     """
     z, s = problem.slack(y), problem.roots**2
     tau = float(np.abs(y).max())
@@ -250,7 +249,7 @@ class LearnedKernel(Kernel):
     """Mercer kernel b(x, y) = e(x).e(y) of a solution, e(x) = Fᵀ Φ(x) and Φ(x) = S^-1/2 Vᵀ k(X, x).
 
     `points` X (m, d), distinct, `whitening` V S^-1/2 (m, q), `factor` F (q, r). Called with points (a, d) and (b, d)
-    it returns the Gram matrix (a, b), with two single points a number. It is as smooth as k.
+    it returns the Gram matrix (a, b), with two single points a number.
     """
 
     expects: ClassVar = {"kernel": Kernel}
@@ -356,8 +355,7 @@ class Cone:
 def ascend(cost: Array, d: Array, start: Array, *, residual: float, max_passes: int) -> tuple[Array, Array, int]:
     """Return E (n, r), y (n,) and the number of steps, from initial directions (n, r) of rows.
 
-    The iteration ends if |Z E| is at most `residual` |C E|, at rounding errors of the objective, or after
-    `max_passes`; the step of least residual is returned.
+    Ends if |Z E| is at most `residual` |C E|, at rounding, or after `max_passes`, with the step of least residual.
     """
     e = _lengthened(start, d)
     now = _evaluated(cost, d, e)

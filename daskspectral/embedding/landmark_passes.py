@@ -63,10 +63,9 @@ class Features:
 def cover_sums(features: Features, batches: Iterable[Mapping[str, Array]], state: LandmarkWhitening) -> dict[str, Any]:
     """Return how well p landmarks cover the rows.
 
-    A row x is covered if |psi(x)|^2 = |W^T k(Y, x)|^2 >= 0.5, W W^T the pseudo-inverse of k(Y, Y), and its mass m(x)
-    is positive. `uncovered` rows are not covered, `missed` are the first of them; `farthest` is the largest 1 -
-    |psi|^2, `heaviest` the largest mass and `lightest` the smallest one, negative; `unbounded` rows have bounds that
-    are not positive.
+    A row x is covered if |psi(x)|^2 = |W^T k(Y, x)|^2 >= 0.5, W W^T the pseudo-inverse of k(Y, Y), and its mass is
+    positive. `uncovered` counts the others, `missed` are the first; `farthest` is the largest 1 - |psi|^2, `heaviest`
+    the largest mass, `lightest` the negative smallest; `unbounded` counts bounds that are not positive.
     """
     uncovered, unbounded, missed = 0, 0, First(())
     farthest, lightest, heaviest = Largest(), Largest(-np.inf), Largest()
@@ -105,7 +104,7 @@ class First:
 
 
 def kernel_total(k: Array, v: Array, d: Array | None) -> dict[str, Any]:
-    """Return sum_i k(Y, x_i) (p,), the kernel values at the landmarks summed over rows."""
+    """Return sum_i k(Y, x_i) (p,) over all rows."""
     return {"total": k.sum(axis=1)}
 
 
@@ -115,7 +114,7 @@ def block_sums(
     batches: Iterable[Mapping[str, Array]],
     state: Array,
 ) -> dict[str, Any]:
-    """Return sums of kernel values over a range of rows, for `GradientTask` or `CertificateTask`."""
+    """Return the sums of a `GradientTask` or `CertificateTask` over a range of rows."""
     sums: dict[str, Any] = {}
     device = features.accelerator
     with device.guarded():
@@ -159,7 +158,7 @@ def _digest(task: partial[dict[str, Any]], state: Any) -> Array:
 
 
 def plan_embedding(source: Source, p: int, device: str = "cpu") -> Plan:
-    """Return the plan of one pass with p landmarks; raise MemoryError if it would not fit."""
+    """Return the plan of one pass with p landmarks; raise MemoryError if too large."""
     plan, threads = plan_rows(source, flops_of(source, p), device=device), local_threads()
     live = 1 + plan.live(1 + math.ceil(threads / plan.epoch))
     rows = DENSE_ROWS if device == "cpu" else ACCELERATOR_ROWS
@@ -196,8 +195,8 @@ def probe_sums(
 class Probe:
     """Comparison of an embedding with the exact kernel at probe rows.
 
-    `residual` is the relative change of their Gram matrix in one step of the full problem's power method; `embedding`
-    (s, r) is E at these rows.
+    `residual` is the relative change of their Gram matrix in a power step of the full problem; `embedding` (s, r) is
+    E.
     """
 
     residual: float

@@ -23,7 +23,7 @@ def _rows(batch: Mapping[str, Array], state: Any = None) -> Array:
 def points_in_memory(source: Source) -> tuple[Array, Array | None]:
     """Return all valid points (n, d) in memory, and the bounds on the diagonal (n,) or None.
 
-    Raises ValueError if no row is valid, InvalidRowError for an invalid row (on_invalid="raise").
+    Raises ValueError without valid rows, InvalidRowError for an invalid row (on_invalid="raise").
     """
     rows = Run(source, plan_rows(source, 50.0), None, "points").map(_rows)
     if rows is None:
@@ -33,7 +33,7 @@ def points_in_memory(source: Source) -> tuple[Array, Array | None]:
 
 
 def check_reach(bandwidth: float, points: Array) -> None:
-    """Raise ValueError if some points are so far away that other distances lose digits."""
+    """Raise ValueError if points are so far away that other distances lose digits."""
     with np.errstate(over="ignore", invalid="ignore"):
         squares = np.sum((points - np.median(points, axis=0)) ** 2, axis=1)
     farthest = int(np.argmax(squares))
@@ -66,7 +66,7 @@ def check_joined(bandwidth: float, points: Array, masses: Array) -> None:
 def check_masses(bandwidth: float, masses: Array, total: float | None = None) -> None:
     """Raise ValueError if the kernel matrix is the identity or of rank one, up to rounding.
 
-    `masses` are its row sums, or the smallest and the largest of them, with the `total` of all.
+    `masses` are its row sums, or the extreme ones, with the `total` of all.
     """
     total = float(masses.sum()) if total is None else total
     if len(masses) == 1:

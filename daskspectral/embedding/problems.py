@@ -72,8 +72,7 @@ class ExactProblem(AscentProblem):
     """Problem in coordinates G (n, r), whose rows matter by their direction alone.
 
     E = √(d) h, h_i = g_i / |g_i| (C.1). The power step assigns row i the squared length |(A h)_i| - 0.9 A_ii, A =
-    diag(d)^(1/2) Abar diag(d)^(1/2): without the diagonal of A, which does not change the direction of a row, the
-    Hessian is near I for any bandwidth.
+    diag(d)^(1/2) Abar diag(d)^(1/2): without the diagonal of A the Hessian is near I for any bandwidth.
     """
 
     matrix: Any  # Abar, with a product @ and its diagonal()
@@ -153,8 +152,8 @@ class Degrees(Registered):
 class LandmarkWhitening:
     """Whitening of the kernel at landmarks, W (p, q), and sums σ (q,) over all points.
 
-    The orthonormal columns `removed` (q, s) are left out of P: with R = P Fᵀ E in their span, F (I - R R^+) Fᵀ is Abar
-    - Abar E (Eᵀ Abar E)^+ Eᵀ Abar, the matrix of the columns after E.
+    The orthonormal columns `removed` (q, s) are left out of P: with R = P Fᵀ E in their span, F (I - R R^+) Fᵀ is the
+    matrix of the columns after E.
     """
 
     whitening: Array
@@ -260,8 +259,8 @@ class LowRankProblem(AscentProblem):
 
     The objective 2 Σ_i √(d_i) |F_iᵀ Z| - |P Z|² has the maximum Tr(Abar B) at h_i = F_iᵀ Z / |F_iᵀ Z|, the gradient 2
     (Z' - Z) with the power step Z' = Σ_i √(d_i) F_i h_iᵀ, and the Hessian 2 (S - I) with S between 0 and I at the
-    optimum. Each point is scaled so that the objective is largest, where it equals |P Z|² and is at most Tr(Abar B).
-    `gradient_sums` and `certificate_sums` return the sums of `GradientTask` and `CertificateTask` for V (p, r).
+    optimum. Each point is scaled so that the objective is largest, |P Z|². `gradient_sums` and `certificate_sums`
+    return the sums of `GradientTask` and `CertificateTask` for V (p, r).
     """
 
     whitened: LandmarkWhitening

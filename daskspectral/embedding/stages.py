@@ -29,7 +29,7 @@ NOTHING = 1e-12  # eigenvalues of B below this share of the largest are rounding
 
 @dataclass(frozen=True, eq=False)
 class SDPSolution:
-    """Coordinates of the `problem`, columns of E by descending eigenvalue of B, and history of the ascent."""
+    """Coordinates of the `problem`, columns of E by descending eigenvalue, and history of the ascent."""
 
     problem: Any
     point: Array
@@ -50,9 +50,9 @@ class SDPSolution:
 def solve_accelerated(problem: AscentProblem, start: Array, *, tolerance: float, max_passes: int) -> SDPSolution:
     """Maximize by quasi-Newton steps from the coordinates `start` (m, r), and determine the rank.
 
-    Ends if the certificate holds to a relative duality gap, or after `max_passes`. After each stage small columns of E
-    are dropped; if the certificate's least eigenvalue is negative (a second-order point that is not an optimum;
-    Boumal, Voroninski and Bandeira 2016), a column along its eigenvector is added.
+    Ends if the relative duality gap is within `tolerance`, or after `max_passes`. After each stage small columns of E
+    are dropped, or a column along the eigenvector of a negative eigenvalue of the certificate is added (Boumal,
+    Voroninski and Bandeira 2016).
     """
     point, cut = start, DROPPED
     objectives: list[float] = []
@@ -137,7 +137,7 @@ def solve_stages(
     solve: Callable[[AscentProblem, Array], SDPSolution],
     count: int | None,
 ) -> tuple[SDPSolution, ...]:
-    """Return stages with `count` columns together, or fewer if the kernel has no more; the first alone for None.
+    """Return stages with `count` columns together, or fewer if the kernel has no more; one stage for None.
 
     `start(k)` are the initial coordinates of stage k.
     """

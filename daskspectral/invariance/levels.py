@@ -31,10 +31,10 @@ SMALL = 100  # functions up to which all penalties are tried: for more, only tho
 class InvariantProblem:
     """Regression problem of the means over the rows, with functions ordered by level.
 
-    Minimizes squared errors plus `alpha` times the Sobolev norm with the weights D_lambda^exponent. `most` is D, the
-    largest number of eigenfunctions; the solver selects `most` and `alpha` unless they are given. `observed` are
-    values, gradients or both, with forms (r, r), `cumulative` (r,) is D_lambda, `rows` the effective number of rows,
-    `shares` (K,) the folds' shares of the weight, None without folds.
+    Minimizes squared errors plus `alpha` times the Sobolev norm with the weights D_lambda^exponent; `most` is the
+    largest D. The solver selects `most` and `alpha` unless given. `observed` are values, gradients or both, with forms
+    (r, r), `cumulative` (r,) is D_lambda, `rows` the effective number of rows, `shares` (K,) the folds' shares of the
+    weight or None.
     """
 
     observed: tuple[Observed, ...]
@@ -67,7 +67,7 @@ class InvariantSolution:
     """Coefficients (k, m) of the levels with at most `most` eigenfunctions together.
 
     `alpha` is the penalty, `score` its generalized cross-validation. `curve` (g, 3) has the D, penalty and validation
-    error, or score without folds, of each candidate; None for a solver without cross-validation.
+    error, or score without folds, of each candidate.
     """
 
     coefficients: Array
@@ -100,8 +100,7 @@ class InvariantSolver(Named, ABC):
 class LeastSquares(InvariantSolver):
     """Ridge least squares over the first levels; cross-validation chooses their number and the penalty.
 
-    Rows of high leverage, at the ends of a range or in sparse regions, decide which functions can be fitted:
-    validation folds contain some, but generalized cross-validation sees the mean leverage only.
+    Validation folds contain rows of high leverage, of which generalized cross-validation sees the mean only.
     """
 
     name: ClassVar[str] = "least_squares"

@@ -267,8 +267,8 @@ class InvariantSpace:
 def decide_levels(levels: Levels, source: Source) -> tuple[InvariantBasis, Levels]:
     """Return the functions summed over all rows, whose first are selected later, and their levels.
 
-    The `first` levels, and, with a group, further ones with up to 100 invariant functions, if sums over the rows are
-    cheap; levels for the effective number of rows (distinct and of positive weight, of up to 3000).
+    The `first` levels, and, with a group, further ones with up to 100 invariant functions if cheap; levels for the
+    effective number of rows (distinct and of positive weight, of up to 3000).
     """
     fields = draw_fields(source, PILOT, np.random.default_rng(0))[1]
     weight = fields.get("weight", np.ones(len(fields["x"])))

@@ -125,8 +125,8 @@ CHANCE = 1e-6  # probability of such means for uniform rows
 class Uniformity:
     """Deviation of rows from uniform: root of the summed squared means of invariant functions.
 
-    The means of the `functions` after the constant are 0 for the uniform probability; uniform rows have the `chance`
-    deviation √(functions / n). `likelihood` is the probability of this deviation or more by chance.
+    The means of the `functions` after the constant are 0 for the uniform probability; by `chance` the deviation is
+    √(functions / n). `likelihood` is the probability of this deviation or more.
     """
 
     deviation: float

@@ -105,8 +105,7 @@ def along(polynomials: Callable[[Array], Array], x: Array, direction: Array) -> 
 class Functions(ABC):
     """Functions of one eigenvalue of -Laplace-Beltrami, orthonormal for the uniform probability.
 
-    The m functions are combinations φ = T r of raw functions r (zonal functions, waves), so that combinations Uᵀ φ
-    cost one product, (Uᵀ T) r.
+    They are combinations φ = T r of raw functions r (zonal functions, waves); Uᵀ φ = (Uᵀ T) r.
     """
 
     @property

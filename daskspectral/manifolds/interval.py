@@ -131,8 +131,8 @@ def _spectrum(interval: Interval) -> IndexLevels:
 class LegendreSpace(Eigenspace):
     """Products prod_i √(2 l_i + 1) P_(l_i)(t_i) of one level, with degrees l (r, m).
 
-    A signed permutation permutes the degrees, and each reflection changes the sign of odd ones: D(g) is sparse, and
-    invariant functions follow from the orbits. Only the zero flow preserves an interval.
+    A signed permutation permutes the degrees, and reflections change the sign of odd ones: D(g) is sparse. Only the
+    zero flow preserves an interval.
     """
 
     interval: Interval

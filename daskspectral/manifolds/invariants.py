@@ -124,10 +124,9 @@ def check_dense(size: int) -> None:
 def null_space(actions: Sequence[Array], derived: Sequence[Array] = ()) -> Array:
     """Return an orthonormal basis (m, r) of vectors fixed by D and annihilated by dD, (m, m).
 
-    The null space of the first dD, with eigenvalues i times integers, is exact to rounding: eigenvalues of dDᵀ dD
-    below 1/4. Within it the others are solved by the singular values of B = [D_1 - I; D_2 - I; ...; dD_2; ...], from
-    its triangular factor, because Bᵀ B would square small ones. The cut is at the widest gap below 1e-6; raises
-    ValueError for a gap of less than a factor of 100: the D are not orthogonal, or almost the identity.
+    The null space of the first dD, with eigenvalues i times integers, is exact: eigenvalues of dDᵀ dD below 1/4.
+    Within it the others are solved by the singular values of B = [D_1 - I; D_2 - I; ...; dD_2; ...], because Bᵀ B
+    would square small ones, cut at the widest gap below 1e-6. Raises ValueError for a gap below a factor of 100.
     """
     within = _skew_null_space(derived[0]) if derived else None
     if within is not None and (not within.shape[1] or len(actions) + len(derived) == 1):
@@ -188,10 +187,9 @@ def equivariant_coefficients(
     """Return an orthonormal basis U (m k, r) of the coefficients of equivariant functions.
 
     Columns are matrices A (m, k), row by row, of functions f = Aᵀ φ with D(g) A ρ(g)ᵀ = A for every generator g, and
-    dD(X) A + A drho(X)ᵀ = 0 for every X of the algebra. On tori they are computed by orbits of frequencies, and U is
-    sparse. `components` is k; `pairs` are generators with their orthogonal matrices ρ(g), and elements of the algebra
-    with drho(X), each as one isometry, or one field, of the d coordinates of a point and k more. Raises ValueError for
-    m k above 5000, and if no gap separates zero singular values from the others.
+    dD(X) A + A drho(X)ᵀ = 0 for every X of the algebra; sparse on tori. `components` is k; `pairs` are generators with
+    ρ(g), and elements of the algebra with drho(X), each as one map of the d coordinates of a point and k more. Raises
+    ValueError for m k above 5000, and without a gap between zero and other singular values.
 
     Examples
     --------

@@ -182,7 +182,7 @@ Modes = Mapping[ModeWeight, NDArray[np.complexfloating[Any, Any]]]
 
 
 def truncated(modes: Any, orders: Sequence[int]) -> Any:
-    """Return the modes |j_a| <= 2 m_a of an array (..., 2 M_1 + 1, ..., 2 M_d + 1), for the orders m (d,)."""
+    """Return the modes |j_a| <= 2 m_a of an array (..., 2 M_1 + 1, ...), for the orders m (d,)."""
     middle = [size // 2 for size in modes.shape[modes.ndim - len(orders) :]]
     cut = tuple(slice(c - 2 * m, c + 2 * m + 1) for c, m in zip(middle, orders, strict=True))
     return modes[(..., *cut)]
@@ -191,7 +191,7 @@ def truncated(modes: Any, orders: Sequence[int]) -> Any:
 def matrices_of_modes(
     frequencies: Frequencies, forms: Forms, functionals: Functionals, sums: Mapping[str, Any]
 ) -> dict[str, Array]:
-    """Return the sums of forms (p, p) and functionals (p,) or (p, m) from modes by name; other sums unchanged."""
+    """Return the sums of forms (p, p) and functionals (p,) or (p, m) from modes by name."""
     d = len(frequencies.orders)
     modes = {w: sums[MODES + w.name] for w in weights_of(forms, functionals, d)}
     found = {name: form_matrix(frequencies, terms_of(form.expression, d), modes) for name, form in forms.items()}
@@ -203,8 +203,7 @@ def matrices_of_modes(
 def form_matrix(frequencies: Frequencies, terms: Collection[ModeTerm], modes: Modes) -> Array:
     """Return the sum over rows of factor * weight * d_left φ_i d_right φ_j, (p, p), from modes.
 
-    Products of cosines and sines are those of sums and differences of frequencies: 2 cos k cos l = Re c(k - l) + Re
-    c(k + l), c = C / weight, and similarly for the other three.
+    2 cos k cos l = Re c(k - l) + Re c(k + l), c = C / weight, and similarly for the other products.
     """
     half = frequencies.half
     h, p = len(half), frequencies.size

@@ -23,7 +23,7 @@ MOST = 1000  # largest power of two of such a scale
 
 
 class MatmulSum:
-    """Sums over blocks of rows of products of a left factor, times each weight, and a right factor."""
+    """Sums over blocks of rows of products of a weighted left and a right factor."""
 
     def __init__(self, orders: tuple[int, ...], weights: int, workspace: Workspace):
         self.orders, self._device, self._split = orders, workspace.device, split_for(orders, weights)
@@ -115,11 +115,10 @@ def mode_sum(
 ) -> MatmulSum | NufftSum:
     """Return an empty sum C_w(j) = sum_i w_i exp(-i j.t_i), |j_a| <= orders[a], of w weights.
 
-    The orders are twice those of the functions. The same calls of `add` yield the same bits on any thread; a sum must
-    not be used by two threads at a time. C(-j) is exactly the conjugate of C(j). "matmul" is exact up to rounding;
-    "nufft" has a relative precision of eps, and on an accelerator uses cufinufft, or matrix products if that is not
-    installed. Sums with the same `workspace` share plan, grid and buffers. Raises ImportError if finufft is not
-    installed.
+    The same calls of `add` yield the same bits on any thread; a sum must not be used by two threads at a time. C(-j)
+    is exactly the conjugate of C(j). "matmul" is exact up to rounding; "nufft" has a relative precision of eps, on an
+    accelerator by cufinufft or matrix products. Sums with the same `workspace` share plan, grid and buffers. Raises
+    ImportError if finufft is not installed.
 
     Examples
     --------
@@ -148,7 +147,7 @@ def best_method(orders: tuple[int, ...], weights: int, nufft_available: bool) ->
 
 
 def rows_at_once(method: str, orders: tuple[int, ...]) -> int:
-    """Return the rows of a call to `add` for functions of orders m: more are hardly faster.
+    """Return the rows of a call to `add` beyond which sums are hardly faster.
 
     Examples
     --------
@@ -165,8 +164,8 @@ def rows_at_once(method: str, orders: tuple[int, ...]) -> int:
 class SumCost:
     """Cost of sums over rows, in bytes except for the `flops` of a row.
 
-    A thread requires a `block` of rows, and on an accelerator `there`, with `there_of_group` for each group of rows;
-    the `sums` are those of one group, and the `solver` is for its matrices.
+    A thread requires a `block` of rows, on an accelerator `there`, plus `there_of_group` for each group of rows;
+    `sums` are those of one group, `solver` is for its matrices.
     """
 
     flops: float
@@ -178,7 +177,7 @@ class SumCost:
 
 
 def mode_cost(orders: tuple[int, ...], method: str, weights: int, device: str) -> SumCost:
-    """Return the cost of the sums for functions of orders m, of modes to 2 m with this number of weights."""
+    """Return the cost of the sums for functions of orders m with this number of weights."""
     d, p, orders = len(orders), math.prod(2 * order + 1 for order in orders), tuple(2 * order for order in orders)
     modes = 16 * math.prod(2 * order + 1 for order in orders)
     grid, sums, rows = 2 ** (d + 1) * modes, (weights + 2) * modes, rows_at_once(method, orders)

@@ -215,7 +215,7 @@ Tail = tuple[int | None, ...]
 
 
 def fields_read(operator: Operator, dimension: int) -> Iterator[tuple[Field, Tail]]:
-    """Yield the fields that the forms read, other than points, with the shape of one row."""
+    """Yield the fields that the forms read, with the shape of one row."""
     for bilinear in operator.forms.values():
         for p in bilinear.products:
             if p.weight is not None:
@@ -227,19 +227,19 @@ def fields_read(operator: Operator, dimension: int) -> Iterator[tuple[Field, Tai
 
 
 def sources_of(operator: Operator, names: Iterable[str]) -> frozenset[str]:
-    """Return the names of the data fields from which fields of the forms are computed."""
+    """Return the names of the data fields that fields of the forms are computed from."""
     derived = operator.derived
     return frozenset(s for name in names for s in (derived[name].sources if name in derived else (name,)))
 
 
 def with_derived(operator: Operator, fields: Mapping[str, Array]) -> dict[str, Array]:
-    """Return the fields of a block with those that the operator computes from them."""
+    """Return the fields of a block with derived ones."""
     made = {name: made.values(fields) for name, made in operator.derived.items() if made.values is not None}
     return {**fields, **made}
 
 
 def derivative_orders(operator: Operator) -> tuple[int, int]:
-    """Return the highest orders of derivatives of left and right functions in the forms."""
+    """Return the highest orders of derivatives of left and right functions."""
     left, right = operator.form.orders
     left = max(left, *operator.gram.orders)
     return left, right if operator.right_gram is None else max(right, *operator.right_gram.orders)
@@ -264,7 +264,7 @@ def _tail(atom: Atom, dimension: int) -> Tail:
 
 
 def check_rows(field: Field, shape: tuple[int, ...], tail: Tail) -> None:
-    """Raise ParameterError if the rows of a field do not have the shape that a form reads."""
+    """Raise ParameterError if the rows of a field have another shape than a form reads."""
     index = field.path
     fits = len(shape) == len(index) + len(tail)
     fits = fits and all(wanted in (None, found) for wanted, found in zip(tail, shape[len(index) :], strict=True))
@@ -285,9 +285,9 @@ def check_names(views: tuple[str, ...], *names: str) -> None:
 
 
 def chosen_solver(solver: str | Problem, form: Form, descending: bool = False, *, by_norm: bool = False) -> Problem:
-    """Return the spectral problem of this name, descending if `descending`.
+    """Return the spectral problem of this name; raise ValueError if it is unknown or does not fit the form.
 
-    Raises ValueError if it is unknown, unsuitable (relative to norms unless `by_norm`) or has a fixed order.
+    `by_norm` allows problems relative to norms.
     """
     check_form(form)
     kinds = {k: kind for k, kind in Problem.family().items() if form.symmetric or not kind.needs_symmetry}

@@ -37,10 +37,9 @@ class Density(Registered):
     """Estimate of the density ρ of the rows, up to a factor, with the exponent a of their weights ρ^-a.
 
     ρ(x) = Σ_j n_j k(x, y_j) / Σ_j v_j k(x, y_j), at least `floor`, with a Gaussian k of width `bandwidth`: the
-    `counts` n_j (m,) are the weights of the rows nearest to the center y_j, and v_j = n_j / `heights`_j their volumes;
-    the numerator alone would halve at boundaries. `centers` (m, e) are prepared columns, periodic ones (`periods`) as
-    circles. ρ^-a has mean 1 over the sample; `clipped` is the share of rows below the floor, `removed` the share of
-    weight that it removed.
+    `counts` n_j (m,) are the weights of the rows nearest to the center y_j, and v_j = n_j / `heights`_j their volumes.
+    `centers` (m, e) are prepared columns, periodic ones (`periods`) as circles. ρ^-a has mean 1 over the sample;
+    `clipped` is the share of rows below the floor, `removed` the share of weight that it removed.
 
     Examples
     --------
@@ -115,10 +114,7 @@ def estimate_of(density: float | Density) -> Density | None:
 
 
 def density_factors(density: float | Density, fields: Mapping[str, Array]) -> Array | None:
-    """Return the factors ρ^-a (c,) of the weights of a block of rows, or None without density.
-
-    Raises ValueError if the density is not estimated.
-    """
+    """Return ρ^-a (c,) of a block of rows, None without density; raise ValueError if not estimated."""
     if isinstance(density, Density):
         return density.weights(fields["x"]) if density.exponent else None
     if density:
@@ -140,8 +136,8 @@ def estimate_density(
     """Return the density of a sample of prepared points x (n, d), optionally with weights (n,).
 
     The centers are the means of the rows nearest to each of up to 1000 k-means++ seeds, their heights kernel sums over
-    all rows with `chosen_bandwidth`, averaged over the distance of neighbors. The density is clipped below at its
-    quantile `clip`. Raises ValueError if all rows of positive weight are the same point.
+    all rows with `chosen_bandwidth`. The density is clipped below at its quantile `clip`. Raises ValueError if all
+    rows of positive weight are equal.
     """
     w = np.ones(len(x)) if weights is None else np.asarray(weights, dtype=float)
     e, w = embedded(x, periods)[w > 0], w[w > 0]
@@ -173,9 +169,8 @@ def chosen_bandwidth(x: Array, w: Array, rng: np.random.Generator) -> float:
 
     Sums over one half of the rows predict, up to a factor, sums of few rows over the other half at further test rows;
     the score is the likelihood of Poisson counts, each divided by its expectation, so that sparse and dense regions
-    count equally. The kernel's volume, unknown on submanifolds, is not needed. The width is then reduced by one step:
-    noise averages out over the rows, bias does not. Widths decrease by √2, so that each kernel matrix is the square of
-    the previous one.
+    count equally. The width is then reduced by one step: noise averages out over the rows, bias does not. Widths
+    decrease by √2, so that each kernel matrix is the square of the previous one.
     """
     rows = rng.choice(len(x), min(TEST_ROWS, len(x)), replace=False)
     first = rng.permutation(len(x)) % 2 == 0

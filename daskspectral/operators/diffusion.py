@@ -242,8 +242,7 @@ def check_sigma(name: str, shape: tuple[int, ...], dimension: int) -> None:
 def factor(matrices: Array, name: str) -> Array:
     """Return σ (c, d, d) with σσᵀ = D, the symmetric part of D if rounding left it asymmetric.
 
-    Raises ValueError if D is not symmetric positive semidefinite, up to `ROUNDING` times its largest entry or its
-    precision.
+    Raises ValueError if D is not symmetric positive semidefinite, up to `ROUNDING` or its precision.
     """
     given = np.asarray(matrices)
     eps = float(np.finfo(given.dtype).eps) if given.dtype.kind == "f" else 0.0

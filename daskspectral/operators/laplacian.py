@@ -148,6 +148,6 @@ def has_graph(operator: Operator) -> bool:
 
 
 def periods_of_space(operator: Operator) -> tuple[float | None, ...] | None:
-    """Return the period of each column of a periodic manifold, None for others; None for other operators."""
+    """Return the periods of the columns of a periodic manifold, or None."""
     periods = operator.manifold.periods if isinstance(operator, Laplacian) and operator.manifold is not None else ()
     return periods if any(periods) else None

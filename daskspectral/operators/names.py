@@ -17,7 +17,7 @@ from daskspectral.operators.paired import Augmentation, Cross, CrossCovariance, 
 
 @dataclass(frozen=True)
 class NamedOperator:
-    """Operator in the shell: usage, options, and a function that creates the operator from them."""
+    """Operator in the shell: usage, options, and constructor."""
 
     usage: str
     make: Callable[..., Operator]
@@ -73,9 +73,7 @@ def parse(text: str, **options: Any) -> Operator:
 
 
 def parse_coefficients(texts: Iterable[str]) -> dict[Any, float | str]:
-    """Return coefficients of a DifferentialOperator from texts `ALPHA:BETA=C`, C a number or a field.
-
-    Raises ValueError for other texts and for repeated pairs.
+    """Return coefficients from texts `ALPHA:BETA=C`, C a number or a field; raise ValueError.
 
     Examples
     --------

@@ -301,7 +301,7 @@ def of_trajectories(operator: Operator) -> TypeGuard[Transfer]:
 
 
 def scoring_operator(operator: Operator) -> Operator:
-    """Return the operator that scores functions on new rows, for transfer operators by singular values."""
+    """Return the operator that scores functions on new rows."""
     return Transfer(operator.first_lag, center=operator.center) if of_trajectories(operator) else operator
 
 
@@ -313,7 +313,7 @@ def both_ends(f: Any, g: Any, x: Any) -> Any:
 
 @form
 def followed(f: Any, g: Any, x: Any) -> Any:
-    """Return E[f(x) g(y)] over the tested pairs, symmetric for a reversible process in equilibrium."""
+    """Return E[f(x) g(y)] over the tested pairs, symmetric in equilibrium."""
     return inner(f, at(g, x.future), weight=x.tested)
 
 

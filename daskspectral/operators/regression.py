@@ -49,7 +49,7 @@ def slopes(target: int) -> Functional:
 
 
 def side_by_side(sums: dict[str, Array]) -> dict[str, Array]:
-    """Return the sums, with the slopes of all targets as the columns of one matrix (p, m)."""
+    """Return the sums, with the slopes of all targets as columns of one matrix (p, m)."""
     found = [sums.pop(name) for name in [*sums] if name.startswith("slopes ")]
     return sums | ({"slopes": np.column_stack(found)} if found else {})
 
@@ -59,10 +59,9 @@ class Regression(Operator):
     """Normal operator D* D of regression with Df = f, (f, ∇f) with `gradients`, or ∇f without `values`.
 
     `targets` is their number m, None for one vector. Sums of values and gradients are separate, so that weights can be
-    chosen afterwards. Fields: `y` (n, m) and `gradients` (n, m, d), projected on the tangents of the `manifold`, and 0
-    along an interval beyond its ends. The `origin` (m,), 0 if empty, is subtracted from values, and both are divided
-    by the `unit`: this preserves digits and does not change solutions. With an `intercept` means of functions are
-    summed too.
+    chosen afterwards. Fields: `y` (n, m) and `gradients` (n, m, d), tangential to the `manifold`. The `origin` (m,) is
+    subtracted from values, and both are divided by the `unit`, which preserves digits. With an `intercept` means of
+    functions are summed too.
     """
 
     expects: ClassVar = {"manifold": Manifold}

@@ -45,8 +45,8 @@ class Stopped(Operator):
     """Operator 1 - S of a process stopped in the sets a and b, (S g)(x) = E[g(y) 1(y not in a or b) | x].
 
     y is the state after the lag, or the first one in a or b before that. The field `outcome` (n, 6) contains for each
-    row whether it is in neither set, is not stopped, stops in b, the number of rows until it stops or the lag has
-    passed, whether it is in a, and in b; `stopped` (n, d) are the rows y.
+    row: in neither set, not stopped, stops in b, number of rows until it stops or the lag has passed, in a, in b;
+    `stopped` (n, d) are the rows y.
     """
 
     name = "stopped"

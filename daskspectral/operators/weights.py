@@ -18,8 +18,7 @@ LEAST_TOTAL = 1e-305
 def banded_squares(weights: Array | int) -> Array:
     """Return the sum of squared weights (c,) in three bands (3,), additive over rows.
 
-    Weights below 2^-300 are multiplied by 2^600 first, and weights above 2^300 by 2^-600. An integer c means c weights
-    of 1.
+    Weights below 2^-300 or above 2^300 are multiplied by 2^600 or 2^-600. An integer c means c weights of 1.
     """
     if isinstance(weights, int):
         return np.array([0.0, weights, 0.0])

@@ -20,7 +20,7 @@ LEAST = 1e-6  # s² below which functions are rounding
 
 
 def walk(gram: Array, size: int) -> tuple[Array, Array, Array]:
-    """Return s² (size,) of the leading nonconstant functions, descending, V (p, size), and the roots of D."""
+    """Return s² (size,) of the leading nonconstant functions, descending, V (p, size), and D^(1/2)."""
     root = np.sqrt(np.maximum(gram.sum(axis=1), 0.0))
     scale = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
     matrix = gram * scale[:, None] * scale
@@ -46,7 +46,7 @@ def jump_span(gram: Array, size: int) -> Array:
 
 
 def walk_values(gram: Array, most: int) -> Array:
-    """Return the `most` smallest eigenvalues 1 - s, without that of the constant, ascending; 1 if missing."""
+    """Return the `most` smallest eigenvalues 1 - s beyond the constant's, 1 if missing."""
     found = 1 - np.sqrt(np.maximum(walk(gram, most)[0], 0.0))
     return np.concatenate([found, np.ones(most - len(found))])
 

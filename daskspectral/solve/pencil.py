@@ -62,7 +62,7 @@ def raised(t: float, sigma: float) -> float:
 
 
 def leading_by_cholesky(a: Array, b: Array, t: float, size: int) -> tuple[Array, Array, float]:
-    """Return the `size` largest θ, descending, vectors (p, size), and σ, for well conditioned A + t (B + σ A)."""
+    """Return the `size` largest θ, descending, vectors (p, size), and σ."""
     p, sigma = len(a), 0.0
     while True:
         try:
@@ -79,7 +79,7 @@ def leading_by_cholesky(a: Array, b: Array, t: float, size: int) -> tuple[Array,
 
 
 def last_value(energy: Array, white: Array, count: int) -> float:
-    """Return the `count`-th smallest energy in whitened directions (p, s), or the largest; 0 without directions."""
+    """Return the `count`-th smallest energy in whitened directions (p, s), or the largest, or 0."""
     k = min(count, white.shape[1]) - 1
     if k < 0:
         return 0.0
@@ -92,8 +92,7 @@ class Pencil:
 
     `null` (p,) marks functions annihilated by the energy (rows of exact zeros). `root` whitens A + t (B + σ A) of the
     others; `norm` is their penalty. λ is the last of `count` values in the directions of A above `cut`. `theta` (r,),
-    descending, and `functions` (p, r) are the eigenpairs of A in `root`, in which parts of the data are solved. Raises
-    ValueError if every function vanishes on the data.
+    descending, and `functions` (p, r) are the eigenpairs of A in `root`. Raises ValueError if every function vanishes.
     """
 
     def __init__(self, energy: Array, gram: Array, penalty: Penalty, count: int, cut: float, device: Device = HOST):
@@ -196,8 +195,8 @@ class InverseRoot:
 def leading_pairs(system: GalerkinSystem, penalty: Penalty, count: int, cut: float) -> tuple[Whitening, Whitening]:
     """Return orthonormal leading singular functions of Wᵀ form Z, (p, q) and (q', q).
 
-    W Wᵀ = (gram + mu K)⁻¹ and Z Zᵀ = (right_gram + nu K')⁻¹, all centered if there are means (p,) and (q',).
-    Coordinates of the left functions are in the basis of `gram` whitened above `cut`.
+    W Wᵀ = (gram + mu K)⁻¹ and Z Zᵀ = (right_gram + nu K')⁻¹, centered by means (p,) and (q',). Coordinates of the left
+    functions are in the basis of `gram` whitened above `cut`.
     """
     squares, system = [np.diag(gram) for gram in system.grams], system.covariances
     form, (gram, right_gram) = system.form, system.grams

@@ -209,10 +209,9 @@ class NonNormal(Problem):
     """Non-self-adjoint eigenproblem of a form <f, L g> against a Gram matrix, (p, p).
 
     Right functions: form b = λ gram b, of unit norm; left functions: a^H form = λ a^H gram, a^H gram b = I. The
-    largest whitened coefficient is real and positive, so that conjugate values have conjugate functions. Values that
-    agree to nine digits descend by imaginary part; `count` may split a conjugate pair. Functions whose column of the
-    form is exactly zero are exempt from the cutoff. Raises LinAlgError if a left function is orthogonal to its right
-    function (a Jordan block).
+    largest whitened coefficient is real and positive, so that conjugate values have conjugate functions; `count` may
+    split a conjugate pair. Functions whose column of the form is exactly zero are exempt from the cutoff. Raises
+    LinAlgError for a Jordan block.
 
     Parameters
     ----------
@@ -275,8 +274,8 @@ class NormConstrained(Problem):
     """Principal components: the largest values of vᵀ (F - F_1) v / vᵀ K v, descending.
 
     F (p, p) is the form and K, the system's `gram`, the squared norm of the function space. F_1 is the projection on
-    functions of norm 0, the constant, so that F - F_1 is the covariance. Functions have variance 1. Raises ValueError
-    if the norm of every function is 0.
+    functions of norm 0, so that F - F_1 is the covariance. Functions have variance 1. Raises ValueError if all norms
+    are 0.
     """
 
     name: ClassVar[str] = "principal"
@@ -329,7 +328,7 @@ def norm_root(norm: Array, device: Device = HOST) -> Array:
 
 
 def norm_span(norm: Array, cut: float, device: Device = HOST) -> Whitening:
-    """Return the functions of squared norm 1: all of them, scaled, if they are orthogonal (`norm_root`)."""
+    """Return functions of squared norm 1: all, scaled, if they are orthogonal."""
     if np.diag(norm).all() and (root := norm_root(norm, device)).ndim == 1:
         return Whitening(root, np.ones(len(root)))
     return whiten(norm, cut, device=device)
@@ -361,9 +360,8 @@ class TwoMetricSVD(Problem):
     """Singular values of a form (p, q) between Gram matrices Φ (p, p) and Ψ (q, q), descending.
 
     U S Vᵀ = Φ^(-1/2) L Ψ^(-1/2); the functions A = Uᵀ Φ^(-1/2) and B = Vᵀ Ψ^(-1/2) (equation (7) of the Galerkin
-    paper), of unit norm, are kept as columns (p, k) and (q, k). The largest whitened coefficient of a left function is
-    positive. Means are subtracted first; the rounding of almost constant functions is estimated from their squares, so
-    that constants are excluded. Raises ValueError if all functions are constant.
+    paper), of unit norm, are columns (p, k) and (q, k). Means are subtracted first, and constants excluded. Raises
+    ValueError if all functions are constant.
     """
 
     name: ClassVar[str] = "singular"
@@ -460,8 +458,7 @@ def _leading_triplets(matrix: Array, count: int) -> tuple[Array, Array, Array]:
 class NormConstrainedSVD(TwoMetricSVD):
     """Singular values of a form (p, q) between functions of squared norm 1, `gram` and `right_gram`.
 
-    The form is a covariance if the means are subtracted: linear functions are unit vectors, values covariances of
-    projections.
+    The form is a covariance if the means are subtracted.
     """
 
     name: ClassVar[str] = "covariance"
@@ -477,13 +474,13 @@ class SymmetricPencil(Problem):
     """Symmetric-definite eigenproblem of a form against a Gram matrix, (p, p).
 
     The ridge of a system is added to the form, never to the Gram matrix (footnote 6 of the Galerkin paper: (L + eps I,
-    Φ)). Functions have unit norm in the metric of the Gram matrix. Functions that the form annihilates (rows of exact
-    zeros, such as the constant's) are exempt from the cutoff, so that the eigenvalue 0 is exact.
+    Φ)). Functions have unit norm. Those that the form annihilates (rows of exact zeros) are exempt from the cutoff, so
+    that the eigenvalue 0 is exact.
 
     Parameters
     ----------
     descending : bool
-        Compute the largest values, descending, as for a generator, whose spectrum is negative.
+        Compute the largest values, as for a generator, whose spectrum is negative.
     """
 
     name: ClassVar[str] = "symmetric"

@@ -37,8 +37,8 @@ def lag_one(products: Array, squares: Array, n: float) -> Array:
 def threshold(n: float, lags: Array, squares: Array, removed: int = 0) -> float:
     """Return the 95 % quantile of the largest eigenvalue of X^T X if X is red noise.
 
-    X has n rows, and columns of mean 0 with lag-one autocorrelations `lags` (d,) and sums of squares `squares` (d,)
-    after `removed` leading components were subtracted.
+    X has n rows, and columns of mean 0 with lag-one autocorrelations and sums of squares (d,) after `removed` leading
+    components were subtracted.
     """
     varies = squares > 1e-12 * squares.max(initial=0.0)
     d = int(np.count_nonzero(varies))

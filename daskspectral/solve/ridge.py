@@ -52,8 +52,8 @@ class FoldSums:
 class Part:
     """Sums of one fold: form (p, p), target (p, m) and squares (m,).
 
-    With an intercept they are about the mean over all rows; `sums` (p,) and `values` (m,) are those of functions and
-    values over the fold, `functions` (p,) the means over all rows. Without one these are 0.
+    With an intercept they are about the mean over all rows; `sums` (p,) and `values` (m,) are of functions and values
+    over the fold, `functions` (p,) the means over all rows.
     """
 
     form: Array
@@ -130,7 +130,7 @@ def summed(observed: Sequence[Observed]) -> tuple[Array, Array]:
 
 
 def without(observed: Sequence[Observed], fold: int, share: float) -> tuple[Array, Array]:
-    """Return the form and target of all kinds as means over all folds except one, of weight `share`."""
+    """Return the form and target as means over all folds except one, of weight `share`."""
     return others(*summed(observed), [kind.part(fold) for kind in observed], share)
 
 
@@ -147,7 +147,7 @@ def squared_residual(form: Array, target: Array, squares: float, a: Array, floor
 
 
 def validation_folds(shares: Array | None) -> list[int]:
-    """Return the folds with weight that can be left out, at least two; otherwise an empty list."""
+    """Return the folds that can be left out, at least two; otherwise an empty list."""
     some = [] if shares is None else [k for k in range(len(shares)) if 0 < shares[k] < 1]
     return some if len(some) > 1 else []
 
@@ -156,9 +156,8 @@ def validation_folds(shares: Array | None) -> list[int]:
 class RidgeFit:
     """Coefficients (p, m) at the penalty `alpha`, and the curves by which it was selected.
 
-    `score` is the robust generalized cross-validation at `alpha`; `alphas` (ascending) and `scores` (g,) its curve;
-    `errors` (g, kinds) validation errors, None without folds. `rank` is the number of directions that the moments
-    resolve, `freedom` the trace of the hat matrix.
+    `alphas` (ascending), `scores` (g,) by robust generalized cross-validation, and `errors` (g, kinds) on validation
+    folds, None without; `rank` is the number of resolved directions, `freedom` the trace of the hat matrix.
     """
 
     coefficients: Array
@@ -184,9 +183,9 @@ class RidgeProblem:
     """Ridge regression on observations of several kinds.
 
     Minimizes a.A a - 2 a.b + squares + alpha a.K a for each column b (p, m), summed over the kinds `observed`, K =
-    `penalty` (p, p). A and K may be singular to rounding in the same directions. `shares` (K,) are the shares of the
-    folds in the weight, None without folds. `spread` is the mean square of values about their mean, and of gradients;
-    of folds that are left out, if there are any.
+    `penalty` (p, p). A and K may be singular to rounding in the same directions. `shares` (K,) are the folds' shares
+    of the weight, or None. `spread` is the mean square of values about their mean, and of gradients, of folds that are
+    left out.
     """
 
     observed: Sequence[Observed]
@@ -372,10 +371,9 @@ def fold_errors(problem: RidgeProblem, shares: Array, alphas: Array, cut: float)
 
         (A - A_k) a / (1 - w_k) + alpha K a = (b - b_k) / (1 - w_k),
 
-    has the error squares_k - 2 a.b_k + a.A_k a on the fold; an intercept is the mean over the other rows. One
-    eigendecomposition per fold serves all penalties, in functions orthonormal in K above the root of `cut`: in the
-    others A, which scales as K², is rounding, and they matter only for smaller penalties. A constant without penalty
-    is fitted first.
+    has the error squares_k - 2 a.b_k + a.A_k a on the fold. One eigendecomposition per fold serves all penalties, in
+    functions orthonormal in K above the root of `cut`: in the others A, which scales as K², is rounding. A constant
+    without penalty is fitted first.
     """
     judged = validation_folds(shares)
     if not judged:
@@ -421,7 +419,7 @@ def _ridge(form: Array, target: Array, alphas: Array, free: int = 0) -> Array:
 
 
 def best_penalty(alphas: Array, errors: Array) -> float:
-    """Return the penalty of least error (g,), refined by a parabola; the largest of equally good ones."""
+    """Return the largest penalty of least error (g,), refined by a parabola."""
     i = len(errors) - 1 - int(np.argmin(errors[::-1]))
     if not 0 < i < len(errors) - 1 or not errors[i] > 0:
         return float(alphas[i])
@@ -465,7 +463,7 @@ def held_out(observed: Sequence[Observed], shares: Array, penalty: Array, alpha:
 
 
 def best_on_folds(observed: Sequence[Observed], shares: Array, penalty: Array, start: float | None) -> float:
-    """Return the alpha of least validation error, by descent from `start`, or among all relevant ones."""
+    """Return the alpha of least validation error, near `start` or among all relevant ones."""
     lowest, highest = _bounds(observed, penalty)
     count = max(2, 1 + int(np.ceil(np.log(highest / lowest) / np.log(STRIDE))))
     alphas = np.geomspace(lowest, highest, count)

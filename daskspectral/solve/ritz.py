@@ -27,7 +27,7 @@ def ritz(
 
     The eigenvalues of (C^H form C, C^H gram C): ascending for a symmetric form, complex and by descending real part
     otherwise. By min-max, the i-th of a symmetric form is no less than its i-th eigenvalue on all functions.
-    Directions in which the Gram matrix vanishes, up to the rounding of features in `dtype`, are NaN at the end.
+    Directions in which the Gram matrix vanishes are NaN at the end.
     """
     white = _whitened(coefficients, coefficients.conj().T @ gram @ coefficients, np.diag(gram), dtype)
     functions = coefficients @ white
@@ -61,8 +61,7 @@ def explained(values: Array, left: Functions, right: Functions, system: Galerkin
 
     For singular values s (k,) and functions U (p, k), V (q, k), normalized on these rows, share i is 2 s_i (U^H form
     V)_ii - Σ_j s_i s_j (U^H gram U)_ij (V^H right_gram V)_ij: s_i² on the rows of the fit, negative if it is
-    overfitted. The sum is the VAMP-E score of Wu and Noe (2020) except for the normalization: with the norms of the
-    fit, a single row with a large function value could dominate.
+    overfitted. The sum is the VAMP-E score of Wu and Noe (2020), normalized so that a single row cannot dominate.
     """
     reduced, gram_left, gram_right = system.between(left, right)
     norms = np.sqrt(np.maximum(np.diag(gram_left).real * np.diag(gram_right).real, 0))
@@ -90,7 +89,7 @@ def overfitted(held_out: Array, fitted: Array) -> Array:
 def energy_scores(found: Mapping[Any, Array]) -> dict[Any, float]:
     """Return the scores of validation values (splits, k) of a symmetric form; larger is better.
 
-    Minus the mean of log(h_i + m), one m for all candidates, with weights 1 / i that favor the leading values.
+    Minus the mean of log(h_i + m), one m for all candidates, with weights 1 / i.
     """
     least = min(0.0, *(float(np.mean(h[:, 0])) for h in found.values()))
     shifted = {s: np.maximum(h - least, 0) for s, h in found.items()}

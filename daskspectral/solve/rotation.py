@@ -17,8 +17,8 @@ SWEEPS, STILL = 100, 1e-12  # maximum number of sweeps, and angle of convergence
 def varimax(loadings: Array) -> Array:
     """Return the varimax rotation R (k, k) of loadings (d, k).
 
-    R maximizes the variances of the squares of the columns of loadings @ R, by planar rotations of pairs in closed
-    form (Kaiser 1958), without normalization of the rows.
+    R maximizes the variances of the squares of the columns of loadings @ R (Kaiser 1958), without normalization of the
+    rows.
 
     Examples
     --------

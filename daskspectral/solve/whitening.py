@@ -149,8 +149,8 @@ def whiten(
 ) -> Whitening:
     """Return the whitening by eigenvalues of a Gram matrix above `cut` times the largest, at unit norms.
 
-    Functions marked by `keep` (p,) are always retained, first; the others are whitened orthogonally to them. `blurred`
-    (p,) is the rounding of squared norms (`unit_root`). Raises ValueError if every function vanishes on the data.
+    Functions marked by `keep` (p,) are always retained, first; the others are orthogonal to them. `blurred` (p,) is
+    the rounding of squared norms. Raises ValueError if every function vanishes.
     """
     seen = np.diag(gram) > 0
     if not seen.any():
