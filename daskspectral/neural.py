@@ -155,7 +155,7 @@ def _halves(outputs: Any) -> tuple[Any, Any]:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class TrainerState:
     """State of a training: parameters, optimizer, and the best networks so far with their values."""
 
     step: int
@@ -184,10 +184,10 @@ class Trainer:
     judge: Callable[[Networks], Array]
     seed: int
     origins: Mapping[str, Array] = field(default_factory=dict)
-    watch: Callable[[State], None] = field(default=lambda state: None)
+    watch: Callable[[TrainerState], None] = field(default=lambda state: None)
     tell: Callable[[int, float], None] = field(default=lambda step, loss: None)
 
-    def run(self, state: State | None = None) -> Networks:
+    def run(self, state: TrainerState | None = None) -> Networks:
         """Return the best networks, from a `state` if given."""
         numpy, recipe = jax().numpy, self.recipe
         if recipe.mu is not None and self.loss.two_sided:
@@ -199,7 +199,7 @@ class Trainer:
             values = self.judge(self.networks)
             leaves = [v.astype(np.float32) for v in _leaves(self.networks.parameters)]
             moments = _leaves(optimizer.init(_tree(self.networks.parameters, leaves)))
-            state = State(0, leaves, moments, leaves, values, self._mu(values, None))
+            state = TrainerState(0, leaves, moments, leaves, values, self._mu(values, None))
         parameters = _tree(self.networks.parameters, [numpy.asarray(v, "float32") for v in state.parameters])
         moving = _tree(optimizer.init(parameters), [numpy.asarray(v) for v in state.optimizer])
         step = self._step(optimizer)
@@ -263,7 +263,9 @@ class Trainer:
 
         return package.jit(step)
 
-    def _checked(self, state: State, number: int, parameters: Any, moving: Any, losses: list[float]) -> State:
+    def _checked(
+        self, state: TrainerState, number: int, parameters: Any, moving: Any, losses: list[float]
+    ) -> TrainerState:
         """Return the next state, with the best networks so far."""
         arrays = _leaves(parameters)
         state = replace(state, step=number, parameters=arrays, optimizer=_leaves(moving), losses=tuple(losses))

@@ -134,7 +134,7 @@ class BurerMonteiro(Parameterized):
 Solving = Regularized | Truncated
 
 
-def solving(value: Any) -> Solving:
+def solver_of(value: Any) -> Solving:
     """Return the solver of an estimator, `Regularized()` for None; raise TypeError for another type."""
     expected = "Regularized(penalty) or Truncated(rtol) of daskspectral.solvers, or None for the first"
     found: Solving = Regularized() if value is None else value

@@ -318,14 +318,14 @@ def evaluate(basis: Basis, block: Block, atoms: list[Atom]) -> dict[str, Evaluat
     """Return the `Evaluation` of a basis on a block for each view, by name."""
     leaves = list(dict.fromkeys(leaf for a in atoms for leaf in a.leaves))
     views = dict.fromkeys(a.view for a in leaves)
-    rows = joined(block) if len(block.shifts) > 1 and all(leaf.kind == "value" for leaf in leaves) else None
+    rows = with_successors(block) if len(block.shifts) > 1 and all(leaf.kind == "value" for leaf in leaves) else None
     if rows is None:
         return {v: evaluated(basis, block.view(v), [a for a in leaves if a.view == v]) for v in views}
     found = evaluated(basis, replace(block, fields={"x": rows}, scale=None), [VALUE])
     return {v: found.mapped(_following(block, block.shifts.get(v, 0))) for v in views}
 
 
-def joined(block: Block) -> Array | None:
+def with_successors(block: Block) -> Array | None:
     """Return the rows of x and their successors, (c + s, d), or None."""
     x, shifts = block.x, block.shifts
     last = max(shifts, key=lambda view: shifts[view])

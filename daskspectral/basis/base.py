@@ -36,12 +36,12 @@ class Translation:
     constant: Array
 
     @classmethod
-    def same(cls, basis: Basis) -> Translation:
+    def identity(cls, basis: Basis) -> Translation:
         """Return the identity, for functions that move with the points."""
         return cls(basis, np.eye(basis.size), np.zeros(basis.size))
 
     @property
-    def is_same(self) -> bool:
+    def is_identity(self) -> bool:
         """True for the identity."""
         return not self.constant.any() and np.array_equal(self.matrix, np.eye(len(self.constant)))
 

@@ -212,7 +212,7 @@ class Box:
     Examples
     --------
     >>> box = Box(((0.0, 2.0), None), np.array([4.0, 1.0]), 0.02)
-    >>> box(np.array([[1.0, 9.0], [3.0, 0.0]])).tolist(), box.beyond(np.array([[3.0, 0.0]]))
+    >>> box(np.array([[1.0, 9.0], [3.0, 0.0]])).tolist(), box.periods_outside(np.array([[3.0, 0.0]]))
     ([False, True], array([0.25]))
     """
 
@@ -225,12 +225,12 @@ class Box:
         return np.array([0.5 * (side[0] + side[1]) if side else 0.0 for side in self.sides])
 
     @property
-    def shown(self) -> str:
+    def bounds_text(self) -> str:
         pairs = zip(self.period, self.sides, strict=True)
         return f"[{', '.join(f'({s[0]:.6g}, {s[1]:.6g})' if s else f'period {p:.6g}' for p, s in pairs)}]"
 
     def __str__(self) -> str:
-        return f"outside the box {self.shown} of the lattice; pass a wider box"
+        return f"outside the box {self.bounds_text} of the lattice; pass a wider box"
 
     def __call__(self, x: Array) -> NDArray[np.bool_]:
         """Return the mask (c,) of points outside the box."""
@@ -244,7 +244,7 @@ class Box:
     def check(self, outside: int, rows: int) -> None:
         if outside > self.share * rows:
             raise ValueError(
-                f"{outside} of {rows} rows lie outside the box {self.shown} of the lattice. Pass a wider box, or "
+                f"{outside} of {rows} rows lie outside the box {self.bounds_text} of the lattice. Pass a wider box, or "
                 f"a larger share than FourierBasis(outside={self.share:g})."
             )
 
@@ -255,7 +255,7 @@ class Box:
         lower, upper = np.array([side or (-np.inf, np.inf) for side in self.sides]).T
         return np.clip(x, lower, upper, dtype=x.dtype), (x < lower) | (x > upper)
 
-    def beyond(self, x: Array) -> Array | None:
+    def periods_outside(self, x: Array) -> Array | None:
         """Return the distances (c,) of points from the box in periods, or None."""
         nearest, outside = self.nearest(x)
         if outside is None:

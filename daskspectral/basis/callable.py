@@ -254,7 +254,7 @@ class NormalizedRBF(Differentiated):
         return len(self.centers)
 
     def translated(self, delta: Array) -> Translation:
-        return Translation.same(replace(self, centers=self.centers + delta))
+        return Translation.identity(replace(self, centers=self.centers + delta))
 
     @property
     def dimension(self) -> int:

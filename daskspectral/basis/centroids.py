@@ -99,7 +99,7 @@ class CentroidBasis(Differentiated):
         self._set(centroids=centroids, n_nearest=check_integer("n_nearest", self.n_nearest))
 
     @classmethod
-    def placed(
+    def from_rows(
         cls, points: Array, m: int, sets: int, n_nearest: int, rng: np.random.Generator, *groups: Indices
     ) -> Self:
         """Return sets of m centroids by k-means of the rows (n, d), five in each of the given groups of rows."""
@@ -116,9 +116,9 @@ class CentroidBasis(Differentiated):
         """Return the basis with as many other random centroids of rows (n, d)."""
         sets, m, _ = self.centroids.shape
         shape = min(m, len(distinct_rows(points)[0])), sets, self.n_nearest
-        basis = CentroidBasis.placed(points, *shape, rng)
+        basis = CentroidBasis.from_rows(points, *shape, rng)
         groups = basis.small_groups(points)
-        return CentroidBasis.placed(points, *shape, rng, *groups) if groups else basis
+        return CentroidBasis.from_rows(points, *shape, rng, *groups) if groups else basis
 
     def walk_values(self, points: Array, most: int) -> Array:
         """Return the `most` smallest eigenvalues of the walk on rows (n, d), without the constant's."""
@@ -138,7 +138,7 @@ class CentroidBasis(Differentiated):
         for search in self._searches:
             distances, cell = (found[:, 0] for found in search(distinct, 1))
             radii = np.bincount(cell, distances, m) / np.maximum(np.bincount(cell, minlength=m), 1)
-            apart = search.apart(3)
+            apart = search.neighbor_distances(3)
             ratio = apart / np.maximum(radii, max(NEAR * apart.max(), np.finfo(float).tiny))
             suspect |= (ratio > SEPARATION * np.median(ratio))[cell]
         rows = np.flatnonzero(suspect)
@@ -162,7 +162,7 @@ class CentroidBasis(Differentiated):
         return int(self.centroids.shape[2])
 
     def translated(self, delta: Array) -> Translation:
-        return Translation.same(replace(self, centroids=self.centroids + delta))
+        return Translation.identity(replace(self, centroids=self.centroids + delta))
 
     def __getstate__(self) -> dict[str, Any]:
         return {own.name: getattr(self, own.name) for own in fields(self)}
@@ -257,7 +257,7 @@ class NearestSearch:
         self.tree = KDTree(own) if points.shape[1] <= TREE_COLUMNS else None
         self.points, self.squares = own, np.square(own).sum(axis=1)
 
-    def apart(self, k: int) -> Array:
+    def neighbor_distances(self, k: int) -> Array:
         """Return the distance (m,) of each point to its k-th neighbor."""
         return self(self.points * self.unit + self.center, k + 1)[0][:, -1]
 
@@ -401,9 +401,9 @@ class NearestCentroids(CallRepr, Parameterized, BasisRecipe):
     def build(self, sample: Sample, rng: np.random.Generator) -> CentroidBasis:
         rows, _, points = sample.draw(PILOT, rng)
         sample.check(rows, points)
-        return self.placed(np.asarray(points, dtype=float), rng)
+        return self.from_rows(np.asarray(points, dtype=float), rng)
 
-    def placed(self, points: Array, rng: np.random.Generator) -> CentroidBasis:
+    def from_rows(self, points: Array, rng: np.random.Generator) -> CentroidBasis:
         """Return the basis for a pilot of rows (n, d)."""
         distinct = distinct_rows(points)[0]
         rows = np.clip(PER_DIMENSION * local_dimension(distinct, rng), FEWEST_ROWS, MOST_ROWS)
@@ -413,12 +413,12 @@ class NearestCentroids(CallRepr, Parameterized, BasisRecipe):
         for level in LEVELS:
             m = max(most // level, least)
             shape = m, self.sets_of(m), self.n_nearest
-            basis = CentroidBasis.placed(points, *shape, rng)
+            basis = CentroidBasis.from_rows(points, *shape, rng)
             if self.max_components is None:
                 break
             values = basis.walk_values(points, self.max_components)
             if level == 1 and not has_gap(values) and (groups := basis.small_groups(points)):
-                other = CentroidBasis.placed(points, *shape, rng, *groups)
+                other = CentroidBasis.from_rows(points, *shape, rng, *groups)
                 if has_gap(others := other.walk_values(points, self.max_components)) and others[-1] > CLOSED:
                     return other
             if m == least or values[-1] > CLOSED:

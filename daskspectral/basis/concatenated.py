@@ -56,7 +56,7 @@ class ConstantBasis(Basis):
         return self.d
 
     def translated(self, delta: Array) -> Translation:
-        return Translation.same(self)
+        return Translation.identity(self)
 
     def norm(self, gram: Array) -> Array:
         return np.zeros((1, 1))

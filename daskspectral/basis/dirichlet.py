@@ -248,7 +248,7 @@ class _DirichletEvaluation(Evaluation):
 
 
 @dataclass(frozen=True)
-class _Sets(Boundary):
+class _SetDistances(Boundary):
     """Function of the distances (s,) of points from sets, which are domains of boundary functions."""
 
     sets: tuple[Boundary, ...]
@@ -280,7 +280,7 @@ class _Sets(Boundary):
         return np.stack([-found * out.reshape(-1, *[1] * (found.ndim - 1)) for found in derivatives], axis=1)
 
 
-class _Product(_Sets):
+class _DistanceProduct(_SetDistances):
     """Product of the distances: 0 in every set."""
 
     def values(self, x: Array) -> Array:
@@ -302,7 +302,7 @@ class _Product(_Sets):
         return depths[:, ::-1] if len(self.sets) > 1 else np.ones_like(depths)
 
 
-class _Guess(_Sets):
+class _InitialGuess(_SetDistances):
     """Initial guess a / (a + b) for distances a, b from two sets: 0 in one, 1 in the other."""
 
     def values(self, x: Array) -> Array:
@@ -322,9 +322,9 @@ class _Guess(_Sets):
         return np.asarray(above / self._depths(x).sum(axis=1)[:, None, None])
 
 
-def outside_of(sets: tuple[Boundary, ...], basis: Basis) -> Basis:
+def vanishing_in(sets: tuple[Boundary, ...], basis: Basis) -> Basis:
     """Return a basis that vanishes in the sets, with the initial guess if there are two."""
-    vanishing = DirichletFunctions(basis, _Product(sets))
+    vanishing = DirichletFunctions(basis, _DistanceProduct(sets))
     if len(sets) == 1:
         return vanishing
-    return Concatenated((vanishing, DirichletFunctions(ConstantBasis(basis.dimension), _Guess(sets))))
+    return Concatenated((vanishing, DirichletFunctions(ConstantBasis(basis.dimension), _InitialGuess(sets))))

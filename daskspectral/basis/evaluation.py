@@ -155,13 +155,13 @@ class Evaluation:
 
     def mapped(self, mapping: Callable[[Array], Array]) -> Evaluation:
         """Return the evaluation with each feature (p, c) mapped."""
-        return Mapped(self, mapping)
+        return MappedEvaluation(self, mapping)
 
     def along(self, direction: Array) -> Array:
         """Return derivatives (p, c) along directions (c, d); by default from partial ones."""
         d = direction.shape[1]
         parts = [self.feature(Atom("partial", alpha=unit_index(axis, d))) for axis in range(d)]
-        return add_up(parts, direction.T, parts[0].dtype)
+        return weighted_sum(parts, direction.T, parts[0].dtype)
 
     def partial(self, alpha: tuple[int, ...]) -> Array:
         """Return partial derivatives (p, c) of order 1 or more; by default first ones by `along`."""
@@ -177,7 +177,7 @@ class Evaluation:
             matrix = block.field(atom.direction).astype(block.dtype, copy=False)
             weights = [matrix[:, a, a] for a, _ in diagonal] + [matrix[:, a, b] + matrix[:, b, a] for a, b in mixed]
         alphas = [tuple((k == a) + (k == b) for k in range(d)) for a, b in [*diagonal, *mixed]]
-        return add_up((self.feature(Atom("partial", atom.view, alpha)) for alpha in alphas), weights, block.dtype)
+        return weighted_sum((self.feature(Atom("partial", atom.view, alpha)) for alpha in alphas), weights, block.dtype)
 
 
 def cached(method: Callable[..., Array]) -> Callable[..., Array]:
@@ -194,7 +194,7 @@ def cached(method: Callable[..., Array]) -> Callable[..., Array]:
     return found
 
 
-class Mapped(Evaluation):
+class MappedEvaluation(Evaluation):
     """Evaluation with mapped features: moved to a device, or combined."""
 
     def __init__(self, inner: Evaluation, mapping: Callable[[Array], Array]):
@@ -226,7 +226,7 @@ def evaluated(basis: Basis, block: Block, atoms: Sequence[Atom]) -> Evaluation:
     """Return the evaluation of a basis on a block, on its device if possible."""
     if block.host is None or basis.portable:
         return basis.at(block, atoms)
-    return Mapped(basis.at(block.host, atoms), block.workspace.device.put)
+    return MappedEvaluation(basis.at(block.host, atoms), block.workspace.device.put)
 
 
 def numbered(fields: Mapping[str, Array]) -> AbstractContextManager[None]:
@@ -242,10 +242,10 @@ def scalar_feature(evaluations: Mapping[str, Evaluation], atom: Atom, block: Blo
     if atom.kind != "sum":
         return evaluations[atom.view].feature(atom)
     weights = [t.factor if t.weight is None else t.factor * block.field(t.weight) for t in atom.terms]
-    return add_up((scalar_feature(evaluations, t.atom, block) for t in atom.terms), weights, block.dtype)
+    return weighted_sum((scalar_feature(evaluations, t.atom, block) for t in atom.terms), weights, block.dtype)
 
 
-def add_up(features: Iterable[Array], weights: Iterable[Any], dtype: Any) -> Array:
+def weighted_sum(features: Iterable[Array], weights: Iterable[Any], dtype: Any) -> Array:
     """Return sum_t weight_t feature_t, (p, c), for weights that are numbers or (c,).
 
     The result is a new array, except for one feature with weight 1.

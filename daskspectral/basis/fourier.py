@@ -90,7 +90,7 @@ class RandomFourierFeatures(Basis):
         if p % 2:
             raise ValueError(f"p must be even (a cosine and a sine for each frequency), got {p}.")
         rng = np.random.default_rng(random_state)
-        return cls(_spectral_draws(kernel, p // 2, dimension, rng))
+        return cls(_spectral_samples(kernel, p // 2, dimension, rng))
 
     @property
     def size(self) -> int:
@@ -293,7 +293,7 @@ class _FourierGradientSum:
         return found
 
 
-def _spectral_draws(kernel: Kernel, m: int, d: int, rng: np.random.Generator) -> Array:
+def _spectral_samples(kernel: Kernel, m: int, d: int, rng: np.random.Generator) -> Array:
     """Return w (m, d) with E cos(w.r) = k(r) / k(0)."""
     if isinstance(kernel, Gaussian):
         return rng.standard_normal((m, d)) / number(kernel.scale)

@@ -121,7 +121,7 @@ class LandmarkBasis(Basis):
         if type(kernel) is Linear:
             return Translation(self, np.eye(self.size), self.landmarks @ delta)
         if kernel.stationary or (self.centered and kernel.mixes_origin):
-            return Translation.same(replace(self, landmarks=self.landmarks + delta))
+            return Translation.identity(replace(self, landmarks=self.landmarks + delta))
         return None
 
     def norm(self, gram: Array) -> Array:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from daskspectral.basis.accumulators import Accumulator, ModeSums
 from daskspectral.basis.base import Array, Basis
 from daskspectral.basis.boundary import Box, Interval
-from daskspectral.basis.evaluation import Block, Evaluation, Mapped
+from daskspectral.basis.evaluation import Block, Evaluation, MappedEvaluation
 from daskspectral.basis.fourier import Waves
 from daskspectral.basis.recipe import BasisRecipe, OpenKernel, Periods, Sample
 from daskspectral.devices import HOST, Device
@@ -132,9 +132,9 @@ class FourierBasis(OpenKernel, BasisRecipe):
             if isinstance(self.n_frequencies, int):
                 self._set(n_frequencies=(self.n_frequencies,) * dimension)
         orders = self.n_frequencies
-        if isinstance(orders, tuple) and size_of(orders) > MOST_FUNCTIONS:
+        if isinstance(orders, tuple) and number_of_functions(orders) > MOST_FUNCTIONS:
             raise ValueError(
-                f"n_frequencies={orders} requires {size_of(orders)} functions, but the limit is "
+                f"n_frequencies={orders} requires {number_of_functions(orders)} functions, but the limit is "
                 f"{MOST_FUNCTIONS}. Lower n_frequencies to {shrunk_orders(orders, MOST_FUNCTIONS)}."
             )
 
@@ -254,7 +254,7 @@ class FourierLattice(CallRepr, Basis):
 
     @property
     def size(self) -> int:
-        return size_of(self.orders)
+        return number_of_functions(self.orders)
 
     @property
     def dimension(self) -> int:
@@ -340,7 +340,7 @@ class FourierLattice(CallRepr, Basis):
         return Waves(self, block, self.frequencies.waves, points, math.sqrt(2), constants=1)
 
 
-def size_of(orders: Sequence[int]) -> int:
+def number_of_functions(orders: Sequence[int]) -> int:
     """Return the number of functions with these highest frequencies."""
     return math.prod(2 * order + 1 for order in orders)
 
@@ -348,7 +348,7 @@ def size_of(orders: Sequence[int]) -> int:
 def shrunk_orders(orders: Sequence[int], most: int) -> tuple[int, ...]:
     """Return frequencies lowered in proportion, to at most `most` functions."""
     found, share = tuple(orders), 1.0
-    while size_of(found) > most:
+    while number_of_functions(found) > most:
         share *= 0.98
         found = tuple(max(1, round(share * order)) for order in orders)
     return found
@@ -449,7 +449,7 @@ class LinearCombination(Basis):
         return bool(self.inner.holds_constant)
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
-        return Mapped(self.inner.at(block, atoms), self.combined)
+        return MappedEvaluation(self.inner.at(block, atoms), self.combined)
 
 
 @dataclass(frozen=True, eq=False)

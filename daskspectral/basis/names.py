@@ -18,12 +18,12 @@ NAMES: dict[str, Callable[[], Any]] = {
 }
 
 
-def named(functions: Any, *words: str, what: str = "basis") -> Any:
+def basis_by_name(functions: Any, *words: str, what: str = "basis") -> Any:
     """Return the basis of a name; other objects and `words` unchanged; raise ValueError for other text.
 
     Examples
     --------
-    >>> named("landmarks"), named("auto", "auto")
+    >>> basis_by_name("landmarks"), basis_by_name("auto", "auto")
     (Landmarks(), 'auto')
     """
     if not isinstance(functions, str) or functions in words:

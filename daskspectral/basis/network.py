@@ -20,7 +20,7 @@ from daskspectral.validation import POSITIVE, check_integer, check_number, check
 ROUNDING = 1e-12  # of its mean: a column with less variation is constant
 
 
-def place_of(points: Array, metric: bool) -> tuple[Array, Array]:
+def center_and_scale(points: Array, metric: bool) -> tuple[Array, Array]:
     """Return the means of columns, and scales by which their variances are about 1.
 
     With `metric`, for derivatives, all have the widest scale: initial slopes on narrow columns would remain steep.
@@ -134,7 +134,7 @@ class NeuralBasis(Parameterized, BasisRecipe):
         Its units are those of `points` (m, d). Set `metric` for forms with derivatives, for which columns keep their
         ratios.
         """
-        rng, (center, scale) = np.random.default_rng(seed), place_of(points, metric)
+        rng, (center, scale) = np.random.default_rng(seed), center_and_scale(points, metric)
         sizes = [points.shape[1], *self.hidden, outputs]
         weights = [rng.normal(0, 1 / math.sqrt(a), (b, a)) for a, b in pairwise(sizes)]
         biases = [rng.uniform(-1, 1, b) for b in sizes[1:-1]] + [np.zeros(outputs)]

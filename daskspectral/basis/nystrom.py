@@ -161,7 +161,7 @@ class Landmarks(OpenKernel, BasisRecipe):
             return self.closed(kernel, sample.given(self.points))
         subset = np.sort(rng.choice(len(rows), min(candidates, len(rows)), replace=False))
         rows, raw, points = rows[subset], raw[subset], points[subset]
-        chosen = rows_by(method, points, min(p, len(points)), kernel, rng)
+        chosen = select_landmarks(method, points, min(p, len(points)), kernel, rng)
         if type(kernel) is Linear:
             raw = sample.directions(points)
         if len(chosen) < p and not sample.at_most:
@@ -186,7 +186,7 @@ class Landmarks(OpenKernel, BasisRecipe):
         recipe = self.resolved(sample, rng)
         kernel = sample.periodic(recipe.open_kernel)
         points = sample.prepared(recipe.points, directions=type(kernel) is Linear)
-        return LandmarkBasis(kernel, moved(points, kernel, float(recipe.jitter)), centered=kernel.mixes_origin)
+        return LandmarkBasis(kernel, jittered(points, kernel, float(recipe.jitter)), centered=kernel.mixes_origin)
 
     @property
     def linear(self) -> bool:
@@ -223,13 +223,15 @@ def check_periods(periods: Any) -> None:
             check_number(f"periods[{column}]", period, f"({LEAST_SCALE:g}, {1 / LEAST_SCALE:g})")
 
 
-def rows_by(method: str, points: Array, count: int, kernel: Kernel, rng: np.random.Generator) -> NDArray[np.intp]:
+def select_landmarks(
+    method: str, points: Array, count: int, kernel: Kernel, rng: np.random.Generator
+) -> NDArray[np.intp]:
     """Return the indices of the points that a method selects as landmarks."""
     seen = points if method in BY_KERNEL else kernel.embedded_about(points)
     return choose(method, seen, count, rng, gram=kernel, diagonal=kernel.diagonal)
 
 
-def moved(points: Array, kernel: Kernel, jitter: float, noise: Array | None = None) -> Array:
+def jittered(points: Array, kernel: Kernel, jitter: float, noise: Array | None = None) -> Array:
     """Return the landmarks (p, d) moved off the data by `jitter` scales of the kernel.
 
     y_i + J l g_i / sqrt(d) with standard normal g_i (`noise`, (p, d)), J = `jitter`. The directions depend on the
@@ -237,17 +239,17 @@ def moved(points: Array, kernel: Kernel, jitter: float, noise: Array | None = No
     """
     if not jitter:
         return points
-    noise = noise_of(points) if noise is None else noise
-    return kernel.moved(points, jitter * length_of(kernel) / np.sqrt(points.shape[1]) * noise)
+    noise = jitter_noise(points) if noise is None else noise
+    return kernel.moved(points, jitter * kernel_length(kernel) / np.sqrt(points.shape[1]) * noise)
 
 
-def noise_of(points: Array) -> Array:
+def jitter_noise(points: Array) -> Array:
     """Return the standard normal g (p, d) by which landmarks are moved."""
     digest = hashlib.sha256(np.argsort(points, axis=0, kind="stable").astype("<i8").tobytes()).digest()
     return np.random.default_rng(list(digest)).standard_normal(points.shape)
 
 
-def length_of(kernel: Kernel) -> float:
+def kernel_length(kernel: Kernel) -> float:
     """Return the scale of a kernel, the largest one of a combination, or 0."""
     scale: Any = kernel.get_params(deep=False).get("scale")
-    return max([*map(length_of, kernel.kernels.values()), float(scale) if is_number(scale) else 0.0])
+    return max([*map(kernel_length, kernel.kernels.values()), float(scale) if is_number(scale) else 0.0])

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis.boundary import Boundary
 from daskspectral.kernels import Gaussian, Kernel, Periodic
-from daskspectral.kernels.names import named
+from daskspectral.kernels.names import kernel_by_name
 from daskspectral.registry import CallRepr, Parameterized, Registered
 from daskspectral.validation import is_word
 
@@ -163,10 +163,10 @@ class OpenKernel(CallRepr, Parameterized):
     def set_params(self, **params: Any) -> Self:
         given = params.get("kernel", self.kernel)
         if isinstance(given, str) and any(p.startswith("kernel__") for p in params):
-            params = {**params, "kernel": Gaussian("auto") if given == "auto" else named(given)}
+            params = {**params, "kernel": Gaussian("auto") if given == "auto" else kernel_by_name(given)}
         return super().set_params(**params)
 
     def _name_kernel(self) -> None:
         """Replace the name of a kernel by the kernel."""
         if not is_word(self.kernel, "auto"):
-            object.__setattr__(self, "kernel", named(self.kernel))
+            object.__setattr__(self, "kernel", kernel_by_name(self.kernel))

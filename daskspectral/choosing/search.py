@@ -37,7 +37,7 @@ from daskspectral.basis import (
     LandmarkBasis,
     NormalizedRBF,
 )
-from daskspectral.basis.nystrom import moved, noise_of, rows_by
+from daskspectral.basis.nystrom import jitter_noise, jittered, select_landmarks
 from daskspectral.basis.recipe import Periods
 from daskspectral.basis.role import Role
 from daskspectral.choosing.candidates import (
@@ -140,8 +140,8 @@ class KernelFamily:
         """Return the first `size` landmarks moved off the data by `spread` scales of a kernel."""
         points = self.points[:size]
         if spread and len(points) not in self.noise:
-            self.noise[len(points)] = noise_of(points)
-        return moved(points, kernel, spread, self.noise.get(len(points)))
+            self.noise[len(points)] = jitter_noise(points)
+        return jittered(points, kernel, spread, self.noise.get(len(points)))
 
     def raw(
         self, kernel: Kernel, side: FunctionSpace, pilot: Pilot, rng: np.random.Generator, *, filled: bool = False
@@ -155,7 +155,7 @@ class KernelFamily:
             return FitSample(pilot.source, side.view).given(landmarks.points)
         count = min(side.drawn, pilot.rows)
         if landmarks.method in BY_KERNEL:
-            rows = rows_by(landmarks.method, pilot.points(side.view), count, kernel, rng)
+            rows = select_landmarks(landmarks.method, pilot.points(side.view), count, kernel, rng)
         others = np.setdiff1d(np.arange(pilot.rows), rows)[: count - len(rows)] if filled else rows[:0]
         return np.asarray(pilot.raw[side.view][np.concatenate([rows, others])])
 

@@ -121,7 +121,7 @@ class FunctionSpace:
         """Return whether centering the points preserves the span, with the constant or minus their means."""
         basis = self.completed(self.probe(source, operator))
         found = basis.translated(np.ones(basis.dimension))
-        return found is not None and not found.is_same and (operator.center or not found.constant.any())
+        return found is not None and not found.is_identity and (operator.center or not found.constant.any())
 
     def fitted_to(self, source: Source, operator: Operator, components: int = 0) -> FunctionSpace:
         """Return the functions for these data, with their number.

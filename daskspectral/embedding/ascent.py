@@ -45,12 +45,12 @@ class AscentProblem(ABC):
     def certify(self, point: Array, tolerance: float) -> Certificate: ...
 
     @abstractmethod
-    def widened(self, point: Array, direction: Array) -> Array:
+    def with_column(self, point: Array, direction: Array) -> Array:
         """Return the coordinates with a small column along the certificate's direction."""
 
     @property
     @abstractmethod
-    def spent(self) -> bool:
+    def is_zero(self) -> bool:
         """True if Abar is zero up to rounding."""
 
     @abstractmethod
@@ -58,7 +58,7 @@ class AscentProblem(ABC):
         """Return the problem of the next columns, for Abar - Abar E (E^T Abar E)^+ E^T Abar."""
 
 
-def accelerated(
+def maximize_lbfgs(
     problem: AscentProblem,
     start: Array,
     *,

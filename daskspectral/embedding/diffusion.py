@@ -37,7 +37,7 @@ from daskspectral.embedding.diffusion_functions import (
     with_sums,
 )
 from daskspectral.embedding.extension import Coordinates
-from daskspectral.embedding.fitting import UncoveredError, positive
+from daskspectral.embedding.fitting import UncoveredError, column_signs
 from daskspectral.embedding.points import check_masses, points_in_memory
 from daskspectral.embedding.summary import kernel_matrix
 from daskspectral.engine import Run, plan_rows
@@ -226,7 +226,7 @@ class DiffusionMap(Transformer):
         found = Coordinates(functions, functions.width, functions.kernel, functions.points, extrapolate=far)
         embedding = run.map(partial(mapped_rows, found))
         assert embedding is not None
-        signs = positive(embedding)
+        signs = column_signs(embedding)
         self.embedding_, self.functions_ = embedding * signs, replace(functions, weights=functions.weights * signs)
         self.spectrum_, self.method_, self.row_shares_ = values, method, rows_of_coordinates(embedding)
         self._advise_few(len(embedding))

@@ -66,14 +66,14 @@ class Extension(Registered, RowFunction):
         return max(16, BLOCK // len(self.points))
 
     @cached_property
-    def _there(self) -> tuple[Device, Array, Array, Array, Array | None]:
+    def _on_device(self) -> tuple[Device, Array, Array, Array, Array | None]:
         """Device, with points, mass weights, coefficients and whitening on it."""
         device = device_of(self.device)
         moved: Any = device.moved((self.points, self.masses.weights, self.coefficients, self.whitening))
         return device, *moved
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_there"}
+        return {name: value for name, value in vars(self).items() if name != "_on_device"}
 
     def block(self, x: Array, out: Array) -> Extrapolated:
         m, u, covered = self._sums(x)
@@ -100,7 +100,7 @@ class Extension(Registered, RowFunction):
 
     def _sums(self, x: Array) -> tuple[Array, Array, NDArray[np.bool_]]:
         """Return m (c,), u (c, r), and the mask of covered points."""
-        device, points, weights, coefficients, whitening = self._there
+        device, points, weights, coefficients, whitening = self._on_device
         k = self.kernel.values(device.put(x), points)
         m, u, covered = device.get(k.T @ weights), device.get(k.T @ coefficients), np.ones(len(x), dtype=bool)
         if whitening is not None:

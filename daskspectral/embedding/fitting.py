@@ -18,9 +18,9 @@ from daskspectral.embedding.ascent import AscentProblem
 from daskspectral.embedding.extension import COVERED, Extension
 from daskspectral.embedding.landmark_passes import (
     PROBES,
-    Features,
+    LandmarkKernel,
     Passes,
-    Probe,
+    ProbeComparison,
     block_sums,
     cover_sums,
     gram_distance,
@@ -30,7 +30,7 @@ from daskspectral.embedding.landmark_passes import (
 from daskspectral.embedding.points import check_joined, check_masses, check_reach, points_in_memory
 from daskspectral.embedding.problems import (
     CertificateTask,
-    Deflated,
+    DeflatedKernel,
     Degrees,
     ExactProblem,
     GradientTask,
@@ -61,7 +61,7 @@ class UncoveredError(ValueError):
 
 
 @dataclass(frozen=True, eq=False)
-class Embedded:
+class EmbeddingSolution:
     """Embedding as a function of points, with its stages and certificates.
 
     `embedding` (n, columns) is E at the rows of the fit, or None. With landmarks, `coverage` is the least |psi|^2 of a
@@ -74,11 +74,11 @@ class Embedded:
     embedding: Array | None = None
     coverage: float | None = None
     approximation: float | None = None
-    probe: Probe | None = None
+    probe: ProbeComparison | None = None
 
 
 @dataclass(frozen=True, eq=False)
-class Covered:
+class LandmarkCover:
     """Landmarks with their whitening, and the `cover_sums` of a pass over the rows."""
 
     basis: LandmarkBasis
@@ -95,7 +95,7 @@ class Covered:
 
 
 @dataclass(eq=False, kw_only=True)
-class Embedding:
+class EmbeddingProblem:
     """Semidefinite embedding of one source with `count` columns, or with the rank of the optimum for None.
 
     `landmarks` returns a given number of landmarks, as many as make the Gram matrix exact to `accuracy`; `sizes` are
@@ -115,18 +115,18 @@ class Embedding:
         self.source: Source = self.passes.run.source
         self.kernel = Gaussian(self.bandwidth / 2**0.5)
 
-    def chosen(self) -> Embedded:
+    def chosen(self) -> EmbeddingSolution:
         n = self.source.n
         if n <= FEW:
             return self.exact()
-        best: Embedded | None = None
+        best: EmbeddingSolution | None = None
         with suppress(UncoveredError):
             best = self._doubled(min(n // ONE_IN, MOST)) if self.sizes is None else self._at(*self.sizes)
         if best is not None and best.approximation is not None and best.approximation <= self.accuracy:
             return best
         return self.exact() if n <= EXACT_ROWS else best or self.low_rank()
 
-    def exact(self) -> Embedded:
+    def exact(self) -> EmbeddingSolution:
         """Return the embedding by the kernel between all pairs, a matrix in memory.
 
         Raises ValueError for a kernel that is the identity or of rank one, for a point too far from the others, and
@@ -142,7 +142,7 @@ class Embedding:
             raise ValueError(
                 f"diagonal must be positive at every row, got {np.count_nonzero(~(bound > 0))} that are not."
             )
-        matrix = Deflated(gram, m)
+        matrix = DeflatedKernel(gram, m)
         d = matrix.bound if bound is None else bound
 
         def start(stage: int) -> Array:
@@ -153,7 +153,7 @@ class Embedding:
         for stage in stages:
             problem: ExactProblem = stage.problem
             e = problem.embedding(stage.point)
-            e = e * positive(e)
+            e = e * column_signs(e)
             columns.append(problem.matrix.weights(e))
             pulled = problem.matrix @ e  # the extension at the points: both agree, converged or not
             length = np.linalg.norm(pulled, axis=1, keepdims=True)
@@ -168,15 +168,15 @@ class Embedding:
             whole.shape[1] if self.count is None else min(self.count, whole.shape[1]),
             preparation=self.source.preparation,
         )
-        return Embedded(extension, stages, "exact", whole[:, : extension.kept])
+        return EmbeddingSolution(extension, stages, "exact", whole[:, : extension.kept])
 
-    def low_rank(self) -> Embedded:
+    def low_rank(self) -> EmbeddingSolution:
         """Return the Nystrom embedding; raise UncoveredError for uncovered rows."""
         most = min(self.source.n, MOST)
         found = None if self.sizes is not None else self._doubled(most)
         return found or self._at(*(self.sizes or (most, int(FURTHER * most))))
 
-    def _at(self, first: int, most: int) -> Embedded:
+    def _at(self, first: int, most: int) -> EmbeddingSolution:
         """Return the embedding, with an error estimate from half the landmarks."""
         covered = self._covered(self.landmarks(first), most)
         self._check(covered)
@@ -185,10 +185,10 @@ class Embedding:
         less = self._covered(half, 0)
         return self._solved(covered, None if less.missed else self._solved(less, None))
 
-    def _doubled(self, most: int) -> Embedded | None:
+    def _doubled(self, most: int) -> EmbeddingSolution | None:
         """Return the embedding with `accuracy`, or the largest that covers the rows."""
         p, n = min(FIRST, most), self.source.n
-        last: Embedded | None = None
+        last: EmbeddingSolution | None = None
         while True:
             covered = self._covered(self.landmarks(p), int(FURTHER * p))
             if covered.missed:
@@ -206,23 +206,23 @@ class Embedding:
                 return last
             p = min(2 * p, most)
 
-    def _covered(self, basis: LandmarkBasis, most: int) -> Covered:
+    def _covered(self, basis: LandmarkBasis, most: int) -> LandmarkCover:
         """Return the landmarks, extended by uncovered rows up to `most`."""
         run, kernel = self.passes.run, self.kernel
         plan = plan_embedding(self.source, basis.size, run.device)
         self.passes.run = Run(self.source, plan, None, "embed", run.device)
         while True:
             check_reach(self.bandwidth, basis.landmarks)
-            features = Features(basis, device=run.device)
+            features = LandmarkKernel(basis, device=run.device)
             total = self.passes(partial(block_sums, features, kernel_total), np.zeros(0))["total"]
             whitened = LandmarkWhitening.of(kernel.values(basis.landmarks, basis.landmarks), total)
-            found = Covered(basis, whitened, self.passes(partial(cover_sums, features), whitened))
+            found = LandmarkCover(basis, whitened, self.passes(partial(cover_sums, features), whitened))
             if not found.missed or basis.size + found.missed > most:
                 return found
             logger.info("%d points that no landmark covers are added to the landmarks", found.missed)
             basis = LandmarkBasis(kernel, np.concatenate([basis.landmarks, found.cover["missed"]]))
 
-    def _check(self, found: Covered) -> None:
+    def _check(self, found: LandmarkCover) -> None:
         n, cover, landmarks = self.source.n, found.cover, found.basis.landmarks
         if found.missed:
             raise UncoveredError(
@@ -236,13 +236,13 @@ class Embedding:
         if found.coverage > 1 - 1e-8:  # every row is a landmark, or equal to one
             check_joined(self.bandwidth, landmarks, self.kernel.values(landmarks, landmarks).sum(axis=1))
 
-    def _solved(self, covered: Covered, less: Embedded | None) -> Embedded:
+    def _solved(self, covered: LandmarkCover, less: EmbeddingSolution | None) -> EmbeddingSolution:
         """Return the embedding, with an error estimate from fewer landmarks, `less`."""
         passes, run, kernel = self.passes, self.passes.run, self.kernel
         basis, whitened = covered.basis, covered.whitened
         rows, (probes, probe_bound) = self._drawn(ROWS, 1)[0], self._drawn(PROBES, 2)
         before = None if less is None else less.extension
-        features = Features(basis, device=run.device)
+        features = LandmarkKernel(basis, device=run.device)
         gradient, proof = (
             partial(block_sums, features, kind(whitened.masses)) for kind in (GradientTask, CertificateTask)
         )
@@ -258,7 +258,7 @@ class Embedding:
 
         stages = solve_stages(problem, start, self.solve, self.count)
         whitenings, ranks = [stage.problem.whitened for stage in stages], tuple(stage.rank for stage in stages)
-        states = [stage.point * positive(stage.point) for stage in stages]
+        states = [stage.point * column_signs(stage.point) for stage in stages]
         parts = [f.coefficients(z) for f, z in zip(whitenings, states, strict=True)]
         overlap = whitened.masses.weights @ passes(gradient, parts[0])["state"]
         masses = whitened.masses
@@ -276,24 +276,24 @@ class Embedding:
             preparation=self.source.preparation,
             device=run.device,
         )
-        probe = Probe.of(passes, extension, overlap, probes, probe_bound)
+        probe = ProbeComparison.of(passes, extension, overlap, probes, probe_bound)
         error = _error(None if less is None else less.probe, probe)
         logger.info("%d landmarks: the relative error of the Gram matrix is about %.1e", basis.size, error)
-        return Embedded(extension, stages, "lowrank", None, covered.coverage, error, probe)
+        return EmbeddingSolution(extension, stages, "lowrank", None, covered.coverage, error, probe)
 
     def _drawn(self, size: int, number: int) -> tuple[Array, Array | None]:
         fields = draw_fields(self.source, size, np.random.default_rng([self.seed, number]))[1]
         return self.source.preparation(fields["x"]), fields.get("diagonal")
 
 
-def positive(columns: Array) -> Array:
+def column_signs(columns: Array) -> Array:
     """Return signs (r,) that make the largest entry of each column positive, ignoring NaN."""
     size = np.abs(columns)
     first = (size >= (1 - 1e-6) * np.nanmax(size, axis=0)).argmax(axis=0)
     return np.where(columns[first, np.arange(columns.shape[1])] < 0, -1.0, 1.0)
 
 
-def _error(before: Probe | None, now: Probe) -> float:
+def _error(before: ProbeComparison | None, now: ProbeComparison) -> float:
     """Return the relative error of the Gram matrix, from the change since `before` and the decrease of the residual.
 
     It is right within a factor of 3.

@@ -8,8 +8,8 @@ The objective is Tr((K_bar - λ n² K^+) B') / n² for B' = Φᵀ B Φ, a matrix
 diagonal d. The dual minimizes d.y over y (n,), of any sign, with Z = Φ diag(y) Φᵀ - C psd. A point that occurs w
 times is one column √(w) Φ_i of Φ, with w d_i, which leaves Φ diag(y) Φᵀ and C unchanged.
 
-If K is regular at the distinct points, the rows of a factor E of B' = E Eᵀ are constrained by their lengths alone, and
-`ascend` computes it and y. If K is singular, or that y is no certificate, both problems are solved by a primal-dual
+If K is regular at the distinct points, `maximize_factor` computes a factor E of B' = E Eᵀ, whose rows are constrained
+by their lengths alone, and y. If K is singular, or that y is no certificate, both problems are solved by a primal-dual
 interior-point method (Helmberg, Rendl, Vanderbei and Wolkowicz 1996).
 """
 
@@ -151,7 +151,9 @@ def solve_kernelized(
 def _by_factor(problem: KernelizedProblem, tolerance: float, max_passes: int) -> KernelizedSolution:
     """Return the solution with a factor E of B', from K's leading eigenvectors."""
     start = problem.features[:, :RANK]
-    e, y, passes = ascend(problem.outer_cost, problem.d, start, residual=0.1 * tolerance, max_passes=max_passes)
+    e, y, passes = maximize_factor(
+        problem.outer_cost, problem.d, start, residual=0.1 * tolerance, max_passes=max_passes
+    )
     inner = (problem.vectors / problem.roots).T @ e
     return _judged(problem, inner @ inner.T, y, passes)
 
@@ -165,7 +167,7 @@ def _by_interior_point(problem: KernelizedProblem, tolerance: float, max_passes:
     q = problem.rank
     y = np.full(len(d), 1.1 * float(problem.roots[0]) ** 2 / problem.n**2)
     z = problem.slack(y)
-    first = Cone.of(z)
+    first = PositiveDefinite.of(z)
     assert first is not None  # lambda I and more
     inverse = first.inverse()
     b = inverse * (d.sum() / np.einsum("nq,nq->", phi @ inverse, phi))
@@ -175,7 +177,7 @@ def _by_interior_point(problem: KernelizedProblem, tolerance: float, max_passes:
         now = _judged(problem, b, y, step, least=0.0)  # Z has a Cholesky factor
         since = 0 if best is None or now.merit < _GAIN * best.merit else since + 1
         best = now if best is None or now.merit < best.merit else best
-        inside, outside = Cone.of(b), Cone.of(z)
+        inside, outside = PositiveDefinite.of(b), PositiveDefinite.of(z)
         if best.merit <= tolerance or since > _PATIENCE or inside is None or outside is None:
             break
         inverse = outside.inverse()
@@ -239,9 +241,9 @@ def least_eigenvalue(problem: KernelizedProblem, y: Array) -> float:
     """
     z, s = problem.slack(y), problem.roots**2
     tau = float(np.abs(y).max())
-    while (cone := Cone.of(z + tau * np.diag(s))) is None:
+    while (factored := PositiveDefinite.of(z + tau * np.diag(s))) is None:
         tau *= 2
-    return 1 / float(scipy.linalg.svdvals(cone.divided(np.diag(problem.roots)))[0]) ** 2 - tau
+    return 1 / float(scipy.linalg.svdvals(factored.divided(np.diag(problem.roots)))[0]) ** 2 - tau
 
 
 @dataclass(eq=False)
@@ -319,17 +321,17 @@ _ROUNDING = 1e-12  # relative rounding error of the objective
 _SLIGHT = 1e-9  # decrease of the objective that may be rounding if the residual decreases
 _MOST = 1e3  # of the largest |y|: a larger shift is a gradient step without a gain
 
-STEP = 0.98  # of the way to the boundary of the cone of positive definite matrices
+STEP = 0.98  # of the way to the boundary of the factored of positive definite matrices
 
 
 @dataclass(frozen=True, eq=False)
-class Cone:
+class PositiveDefinite:
     """Positive definite matrix (q, q), by its lower Cholesky factor."""
 
     lower: Array
 
     @classmethod
-    def of(cls, matrix: Array) -> Cone | None:
+    def of(cls, matrix: Array) -> PositiveDefinite | None:
         """Return the factored matrix, or None unless it is positive definite."""
         try:
             return cls(scipy.linalg.cholesky(matrix, lower=True, check_finite=False))
@@ -352,7 +354,9 @@ class Cone:
         return 1.0 if least > -STEP else STEP / -least
 
 
-def ascend(cost: Array, d: Array, start: Array, *, residual: float, max_passes: int) -> tuple[Array, Array, int]:
+def maximize_factor(
+    cost: Array, d: Array, start: Array, *, residual: float, max_passes: int
+) -> tuple[Array, Array, int]:
     """Return E (n, r), y (n,) and the number of steps, from initial directions (n, r) of rows.
 
     Ends if |Z E| is at most `residual` |C E|, at rounding, or after `max_passes`, with the step of least residual.
@@ -403,7 +407,7 @@ def _step(cost: Array, e: Array, y: Array, slope: Array, shift: float) -> Array 
     """Return X, or None unless Z + shift I is positive definite."""
     z = -cost
     z.flat[:: len(z) + 1] += y + shift
-    inside = Cone.of(z)
+    inside = PositiveDefinite.of(z)
     if inside is None:
         return None
     inverse = inside.inverse()

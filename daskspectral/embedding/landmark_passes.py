@@ -17,7 +17,7 @@ from daskspectral.basis.evaluation import VALUE, evaluated
 from daskspectral.data.source import Source
 from daskspectral.devices import ACCELERATOR_ROWS, Device, device_of
 from daskspectral.embedding.extension import COVERED, Extension
-from daskspectral.embedding.problems import LandmarkWhitening, Largest
+from daskspectral.embedding.problems import LandmarkWhitening, Maximum
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import check_memory, local_threads, predict_memory
@@ -35,7 +35,7 @@ PROBE_ROWS = 1024  # of a block of kernel values
 
 
 @dataclass(frozen=True, eq=False)
-class Features:
+class LandmarkKernel:
     """Kernel values k(Y, x) between p landmarks Y and rows x, by blocks (p, c) on a device."""
 
     basis: LandmarkBasis
@@ -60,24 +60,26 @@ class Features:
                 workspace.launched()
 
 
-def cover_sums(features: Features, batches: Iterable[Mapping[str, Array]], state: LandmarkWhitening) -> dict[str, Any]:
+def cover_sums(
+    features: LandmarkKernel, batches: Iterable[Mapping[str, Array]], state: LandmarkWhitening
+) -> dict[str, Any]:
     """Return how well p landmarks cover the rows.
 
     A row x is covered if |psi(x)|^2 = |W^T k(Y, x)|^2 >= 0.5, W W^T the pseudo-inverse of k(Y, Y), and its mass is
     positive. `uncovered` counts the others, `missed` are the first; `farthest` is the largest 1 - |psi|^2, `heaviest`
     the largest mass, `lightest` the negative smallest; `unbounded` counts bounds that are not positive.
     """
-    uncovered, unbounded, missed = 0, 0, First(())
-    farthest, lightest, heaviest = Largest(), Largest(-np.inf), Largest()
+    uncovered, unbounded, missed = 0, 0, FirstRows(())
+    farthest, lightest, heaviest = Maximum(), Maximum(-np.inf), Maximum()
     device = features.accelerator
     get, whitening, masses = device.get, device.put(state.whitening), device.put(state.masses.weights)
     for k, bound, x in features.blocks(batches):
         cover, m = get(np.square(whitening.T @ k).sum(axis=0)), get(k.T @ masses)
-        lightest, heaviest = lightest + Largest(-float(m.min())), heaviest + Largest(float(m.max()))
+        lightest, heaviest = lightest + Maximum(-float(m.min())), heaviest + Maximum(float(m.max()))
         rows = np.flatnonzero(~((cover >= COVERED) & (m > 0)))
         uncovered += len(rows)
-        missed += First(tuple(np.asarray(x[rows], dtype=float)))
-        farthest += Largest(1 - float(cover.min()))
+        missed += FirstRows(tuple(np.asarray(x[rows], dtype=float)))
+        farthest += Maximum(1 - float(cover.min()))
         unbounded += 0 if bound is None else int(np.count_nonzero(~(get(bound) > 0)))
     return {
         "uncovered": np.array(uncovered),
@@ -90,13 +92,13 @@ def cover_sums(features: Features, batches: Iterable[Mapping[str, Array]], state
 
 
 @dataclass(frozen=True, eq=False)
-class First:
+class FirstRows:
     """First rows of some kind, at most 1000, which add up like a sum."""
 
     rows: tuple[Array, ...]
 
-    def __add__(self, other: First) -> First:
-        return First((self.rows + other.rows)[:1000])
+    def __add__(self, other: FirstRows) -> FirstRows:
+        return FirstRows((self.rows + other.rows)[:1000])
 
     @property
     def value(self) -> Array:
@@ -109,7 +111,7 @@ def kernel_total(k: Array, v: Array, d: Array | None) -> dict[str, Any]:
 
 
 def block_sums(
-    features: Features,
+    features: LandmarkKernel,
     block: Callable[[Array, Array, Array | None], dict[str, Any]],
     batches: Iterable[Mapping[str, Array]],
     state: Array,
@@ -122,7 +124,7 @@ def block_sums(
         for k, bound, _ in features.blocks(batches):
             part = block(k, point, bound)
             sums = {name: sums[name] + value if sums else value for name, value in part.items()}
-        return {name: v if isinstance(v, Largest) else device.get(v) for name, v in sums.items()}
+        return {name: v if isinstance(v, Maximum) else device.get(v) for name, v in sums.items()}
 
 
 @dataclass(eq=False)
@@ -192,7 +194,7 @@ def probe_sums(
 
 
 @dataclass(frozen=True, eq=False)
-class Probe:
+class ProbeComparison:
     """Comparison of an embedding with the exact kernel at probe rows.
 
     `residual` is the relative change of their Gram matrix in a power step of the full problem; `embedding` (s, r) is
@@ -203,7 +205,9 @@ class Probe:
     embedding: Array
 
     @classmethod
-    def of(cls, passes: Passes, extension: Extension, overlap: Array, probes: Array, bound: Array | None) -> Probe:
+    def of(
+        cls, passes: Passes, extension: Extension, overlap: Array, probes: Array, bound: Array | None
+    ) -> ProbeComparison:
         """Return the result of one pass; `overlap` (r,) is the sum of sqrt(m_i) E_i."""
         sums = passes(partial(probe_sums, extension, probes))
         m, total = np.asarray(sums["mass"]), extension.masses.total

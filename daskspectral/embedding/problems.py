@@ -28,7 +28,7 @@ PSEUDO = 1e-10  # eigenvalues of E^T Abar E below this share of the largest are 
 
 
 @dataclass(frozen=True, eq=False)
-class Deflated:
+class DeflatedKernel:
     """Matrix Abar = D K D - v vᵀ of equation (1.2), D = diag(m)^(-1/2), v = √(m / sum m).
 
     `product` computes K @ h for h (n, c); `m` = K 1 (n,). Each of the pairs `removed`, L and C (n, s), subtracts C Cᵀ.
@@ -46,7 +46,7 @@ class Deflated:
             result = result - c @ (c.T @ h)
         return result
 
-    def without(self, e: Array) -> Deflated:
+    def without(self, e: Array) -> DeflatedKernel:
         pulled = self @ e
         turn = inverse_root(symmetric_part(e.T @ pulled), PSEUDO)
         return replace(self, removed=(*self.removed, (e @ turn, pulled @ turn)))
@@ -111,13 +111,13 @@ class ExactProblem(AscentProblem):
         return certify_dense(self.matrix @ np.eye(len(y)), y, self.d, tolerance)
 
     @property
-    def spent(self) -> bool:
+    def is_zero(self) -> bool:
         return not self.own.sum() > ZERO * float(self.d.sum())
 
     def deflated(self, point: Array) -> ExactProblem:
         return ExactProblem(self.matrix.without(self.embedding(point)), self.d)
 
-    def widened(self, point: Array, direction: Array) -> Array:
+    def with_column(self, point: Array, direction: Array) -> Array:
         length = np.linalg.norm(point, axis=1)
         column = direction / np.sqrt(self.d)
         return np.column_stack([point, WIDENING * length * column / np.abs(column).max()])
@@ -199,12 +199,12 @@ class LandmarkWhitening:
 
 
 @dataclass(frozen=True)
-class Largest:
+class Maximum:
     """Maximum, which adds up like a sum."""
 
     value: float = 0.0
 
-    def __add__(self, other: Largest) -> Largest:
+    def __add__(self, other: Maximum) -> Maximum:
         return self if self.value >= other.value else other
 
 
@@ -249,7 +249,7 @@ class CertificateTask:
             "square": scaled @ scaled.T,
             "objective": bound @ y,
             "bound": bound.sum(),
-            "largest": Largest(largest(y)),
+            "largest": Maximum(largest(y)),
         }
 
 
@@ -293,11 +293,11 @@ class LowRankProblem(AscentProblem):
         return certificate(least, float(sums["bound"]), objective, tolerance, vectors[:, -1])
 
     @property
-    def spent(self) -> bool:
+    def is_zero(self) -> bool:
         return 1 + (0 if self.whitened.removed is None else self.whitened.removed.shape[1]) >= len(self.whitened.sigma)
 
     def deflated(self, point: Array) -> LowRankProblem:
         return replace(self, whitened=self.whitened.without(self.evaluate(point).power))
 
-    def widened(self, point: Array, direction: Array) -> Array:
+    def with_column(self, point: Array, direction: Array) -> Array:
         return np.column_stack([point, WIDENING * np.linalg.norm(point) * direction])

@@ -21,7 +21,7 @@ from daskspectral.data.source import Preparation, Source
 from daskspectral.embedding.bandwidth import advise_units, check_bandwidth, chosen_bandwidth
 from daskspectral.embedding.certificate import Certificate
 from daskspectral.embedding.extension import Extension
-from daskspectral.embedding.fitting import EXACT_ROWS, FEW, FIRST, FURTHER, Embedded, Embedding
+from daskspectral.embedding.fitting import EXACT_ROWS, FEW, FIRST, FURTHER, EmbeddingProblem, EmbeddingSolution
 from daskspectral.embedding.landmark_passes import Passes, plan_embedding
 from daskspectral.embedding.stages import SOLVERS
 from daskspectral.embedding.summary import embedding, kernel_matrix, proved
@@ -312,7 +312,9 @@ class SDPEmbedding(Transformer):
         self.stages_ = np.array(self.extension_.stages)
         return self
 
-    def _embedded(self, source: Source, constants: Any, checkpoint: Checkpoint | None, device: str) -> Embedded:
+    def _embedded(
+        self, source: Source, constants: Any, checkpoint: Checkpoint | None, device: str
+    ) -> EmbeddingSolution:
         preparation, seed = constants["preparation"], int(constants["seed"])
         source = source.with_preparation(mean=preparation.mean, scale=preparation.scale)
         advise_units(source, UNITS)
@@ -334,7 +336,7 @@ class SDPEmbedding(Transformer):
         if checkpoint is not None:
             checkpoint.agree(plan)
         ascent = self._ascent
-        embedding = Embedding(
+        embedding = EmbeddingProblem(
             passes=Passes(Run(source, plan, None, "embed", device), checkpoint),
             bandwidth=self.bandwidth_,
             solve=partial(SOLVERS[ascent.method], tolerance=ascent.tolerance, max_passes=ascent.max_passes),
@@ -383,7 +385,7 @@ class SDPEmbedding(Transformer):
         if self.n_components is not None and self.n_components >= source.n:
             raise ValueError(f"n_components must be less than the number of rows, {source.n}, got {self.n_components}.")
 
-    def _keep(self, found: Embedded) -> None:
+    def _keep(self, found: EmbeddingSolution) -> None:
         solutions = found.stages
         first, *others = [replace(solution.certificate, direction=None) for solution in solutions]
         first = replace(first, approximation=found.approximation)
@@ -401,7 +403,7 @@ class SDPEmbedding(Transformer):
         self._restored()
         self._warn(found)
 
-    def _warn(self, found: Embedded) -> None:
+    def _warn(self, found: EmbeddingSolution) -> None:
         for number, stage in enumerate(found.stages):
             proof = stage.certificate
             if not proof.optimal:

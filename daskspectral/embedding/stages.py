@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.embedding.ascent import AscentProblem, Iterate, accelerated
+from daskspectral.embedding.ascent import AscentProblem, Iterate, maximize_lbfgs
 from daskspectral.embedding.certificate import Certificate
 
 Array = NDArray[np.floating[Any]]
@@ -66,7 +66,7 @@ def solve_accelerated(problem: AscentProblem, start: Array, *, tolerance: float,
             best = solution
         if certificate.optimal or len(objectives) >= max_passes or certificate.direction is None:
             break
-        point, cut = problem.widened(last.point, certificate.direction), cut / STEEPER
+        point, cut = problem.with_column(last.point, certificate.direction), cut / STEEPER
     assert best is not None
     return replace(best, objectives=tuple(objectives))
 
@@ -77,7 +77,7 @@ def solve_power(problem: AscentProblem, start: Array, *, tolerance: float, max_p
     point = start
     for stage in (*STAGES, 1e-10, 1e-12):
         left = max(1, max_passes - len(objectives))
-        last, passes = accelerated(problem, point, residual=stage, max_passes=left, warm_up=left)
+        last, passes = maximize_lbfgs(problem, point, residual=stage, max_passes=left, warm_up=left)
         objectives.extend(passes)
         point = last.point
         if stage > tolerance and len(objectives) < max_passes:
@@ -102,7 +102,7 @@ def _ascend(problem: AscentProblem, point: Array, cut: float, max_passes: int, o
         return passed and _reduced(now, cut).shape[1] < now.point.shape[1]
 
     while True:
-        last, passes = accelerated(
+        last, passes = maximize_lbfgs(
             problem,
             point,
             residual=RESIDUAL,
@@ -150,5 +150,5 @@ def solve_stages(
         if count is None or sum(stage.rank for stage in stages) >= count:
             return tuple(stages)
         problem = problem.deflated(solution.point)
-        if problem.spent:
+        if problem.is_zero:
             return tuple(stages)

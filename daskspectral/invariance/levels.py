@@ -16,11 +16,11 @@ from daskspectral.solve.ridge import (
     best_generalized,
     best_on_folds,
     generalized,
-    held_out,
     solve_diagonal,
     summed,
+    validation_error,
     validation_folds,
-    without,
+    without_fold,
 )
 
 Array = NDArray[np.floating[Any]]
@@ -133,7 +133,7 @@ class LeastSquares(InvariantSolver):
         alpha, shares = problem.alpha, problem.shares
         if shares is not None and validation_folds(shares):
             alpha = best_on_folds(part, shares, penalty, start) if alpha is None else alpha
-            return alpha, held_out(part, shares, penalty, alpha)
+            return alpha, validation_error(part, shares, penalty, alpha)
         alpha = best_generalized(part, penalty) if alpha is None else alpha
         return alpha, generalized(part, penalty, alpha)
 
@@ -141,7 +141,7 @@ class LeastSquares(InvariantSolver):
         size, alpha = len(solution.coefficients), solution.alpha
         assert alpha is not None
         part, penalty = problem.leading(size)
-        return solve_diagonal(*without(part, fold, share), alpha * penalty)
+        return solve_diagonal(*without_fold(part, fold, share), alpha * penalty)
 
 
 @final
@@ -165,7 +165,9 @@ class Projection(InvariantSolver):
         return InvariantSolution(self._means(problem, values.form, values.target), most)
 
     def refit(self, problem: InvariantProblem, solution: InvariantSolution, fold: int, share: float) -> Array:
-        return self._means(problem, *without([problem.observed[0].leading(len(solution.coefficients))], fold, share))
+        return self._means(
+            problem, *without_fold([problem.observed[0].leading(len(solution.coefficients))], fold, share)
+        )
 
     def _means(self, problem: InvariantProblem, form: Array, target: Array) -> Array:
         constant = problem.cumulative[: len(target)] <= 1

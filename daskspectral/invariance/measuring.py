@@ -169,7 +169,7 @@ class InvariantSpace:
                 f"{shape}, or another output"
             )
 
-    def decided(self, levels: Levels, source: Source) -> InvariantBasis | EquivariantBasis:
+    def selected_basis(self, levels: Levels, source: Source) -> InvariantBasis | EquivariantBasis:
         """Return the functions: a requested number, or that of solver and data."""
         if self.equivariance is not None:
             return self._equivariant(levels, *self.equivariance)
@@ -247,7 +247,7 @@ class InvariantSpace:
         tolerance = TOLERANCE if self.manifold is not None else np.inf
         return Levels(manifold, self.group, source.n, numbers, tolerance)
 
-    def made(self, basis: InvariantBasis | EquivariantBasis) -> bool:
+    def matches(self, basis: InvariantBasis | EquivariantBasis) -> bool:
         """Return whether a basis has this manifold, group and representation."""
         if not (basis.manifold == self.manifold or (self.manifold is None and isinstance(basis.manifold, Interval))):
             return False

@@ -219,7 +219,7 @@ class InvariantRegressor(Regressor):
         def choose(source: Source, *_: Any) -> Discretization:
             levels = self._space.levels(source, operator.numbers(float(self.gradient_weight)))
             measured = replace(operator, manifold=levels.manifold) if operator.gradients else operator
-            basis = self._space.decided(levels, source)
+            basis = self._space.selected_basis(levels, source)
             return Discretization(basis, source.preparation, operator=None if measured == operator else measured)
 
         return Session(source, operator, choose, self.dtype, chosen_device(self.device), folds)
@@ -238,7 +238,7 @@ class InvariantRegressor(Regressor):
             raise ValueError(
                 f"expected moments of InvariantRegressor.fit, got moments of {operator} with {basis.description}"
             )
-        if not self._space.made(basis):
+        if not self._space.matches(basis):
             raise ValueError(
                 "expected moments for the manifold, group and output of this model, got those of "
                 f"{basis.group!r} on {basis.manifold!r}. Compute them again, or change these parameters"

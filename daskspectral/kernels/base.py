@@ -344,7 +344,7 @@ def of_products(kernel: Any) -> TypeGuard[ProfileKernel]:
     return isinstance(kernel, ProfileKernel) and kernel.geometry is DOT
 
 
-class Composed(ProfileKernel):
+class ComposedKernel(ProfileKernel):
     """Kernel composed of others by `combine`; `profile` requires a common geometry."""
 
     @property
@@ -389,7 +389,7 @@ class Composed(ProfileKernel):
 
 
 @dataclass
-class Pair(Composed):
+class BinaryKernel(ComposedKernel):
     """Kernel composed of two kernels."""
 
     expects: ClassVar = {"left": Kernel, "right": Kernel}
@@ -398,7 +398,7 @@ class Pair(Composed):
     right: Any
 
 
-class Sum(Pair):
+class Sum(BinaryKernel):
     """Sum of two kernels, left + right.
 
     Parameters
@@ -426,7 +426,7 @@ class Sum(Pair):
         return out
 
 
-class Product(Pair):
+class Product(BinaryKernel):
     """Product of two kernels, left * right, with derivatives by the Leibniz rule.
 
     Parameters
@@ -471,7 +471,7 @@ class Product(Pair):
 
 
 @dataclass
-class Scaled(Composed):
+class Scaled(ComposedKernel):
     """Positive multiple of a kernel.
 
     Parameters

@@ -18,7 +18,7 @@ NAMES: dict[str, type[Kernel]] = {
 }
 
 
-def named(kernel: Any) -> Kernel:
+def kernel_by_name(kernel: Any) -> Kernel:
     """Return a kernel from a kernel or its name; raise ParameterError for other objects."""
     if isinstance(kernel, str):
         return parse(kernel)

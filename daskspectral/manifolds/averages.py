@@ -138,7 +138,7 @@ def _symmetric_harmonics(average: PermutationAverage, degree: int) -> NDArray[np
 
 
 @dataclass(frozen=True, eq=False)
-class _Table:
+class _MonomialTable:
     """Values M_lambda of degree l, products over the blocks, computed from those of lower degrees.
 
     With each coordinate x, m_lambda becomes m_lambda + sum over the parts a of lambda of x^a m_(lambda without a).
@@ -165,7 +165,7 @@ class _Table:
 
 
 @lru_cache(maxsize=64)
-def _table(blocks: tuple[ElementBlock, ...], degree: int) -> _Table:
+def _table(blocks: tuple[ElementBlock, ...], degree: int) -> _MonomialTable:
     found: list[tuple[Partition, ...]] = [()]
     for block in blocks:
         found = [(*fewer, more) for fewer in found for more in _partitions(block, degree - sum(map(sum, fewer)))]
@@ -182,7 +182,7 @@ def _table(blocks: tuple[ElementBlock, ...], degree: int) -> _Table:
         growth.append(tuple((a, *np.array(pairs[a]).T) for a in sorted(pairs)))
     top = {partitions: i for partitions, i in place.items() if sum(map(sum, partitions)) == degree}
     weights = np.sqrt([_weight(blocks, partitions) for partitions in top])
-    return _Table(blocks, len(found), tuple(growth), top, weights)
+    return _MonomialTable(blocks, len(found), tuple(growth), top, weights)
 
 
 def _laplacian(blocks: tuple[ElementBlock, ...], degree: int) -> Array:

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from daskspectral.errors import PointError
 from daskspectral.manifolds.base import Array, Flat, Manifold, bounds_of, sides_fault
 from daskspectral.manifolds.eigenspace import Eigenspace, Floats, IndexLevels, Integers, check_count, sums_within
-from daskspectral.manifolds.invariants import Move, orbits, places
+from daskspectral.manifolds.invariants import Move, orbits, positions_among
 from daskspectral.manifolds.isometry import Isometry, KillingField
 from daskspectral.validation import check_integer
 
@@ -36,7 +36,7 @@ class Torus(Manifold):
         """Return the angles t (c, m) of points (c, d)."""
 
     @abstractmethod
-    def push(self, x: Array, direction: Array) -> Array:
+    def pushforward(self, x: Array, direction: Array) -> Array:
         """Return the derivative (c, m) of the angles along directions."""
 
     @abstractmethod
@@ -135,7 +135,7 @@ class FlatTorus(Torus):
         circles = self._circles(x)
         return np.arctan2(circles[..., 1], circles[..., 0])
 
-    def push(self, x: Array, direction: Array) -> Array:
+    def pushforward(self, x: Array, direction: Array) -> Array:
         circles, v = self._circles(x), self._circles(direction)
         turned = circles[..., 0] * v[..., 1] - circles[..., 1] * v[..., 0]
         return np.asarray(turned / np.sum(circles * circles, axis=2))
@@ -199,7 +199,7 @@ class PeriodicBox(Torus, Flat):
     def angles(self, x: Array) -> Array:
         return np.asarray(x * self.rates)
 
-    def push(self, x: Array, direction: Array) -> Array:
+    def pushforward(self, x: Array, direction: Array) -> Array:
         return self.angles(direction)
 
     def affine(self, g: Isometry) -> tuple[Integers, Array]:
@@ -246,7 +246,7 @@ class WaveSpace(Eigenspace):
         if self.constant:
             return np.zeros((1, len(x)))
         phase = self.frequencies @ self.torus.angles(x).T
-        speed = sqrt(2) * (self.frequencies @ self.torus.push(x, direction).T)
+        speed = sqrt(2) * (self.frequencies @ self.torus.pushforward(x, direction).T)
         return np.concatenate([-speed * np.sin(phase), speed * np.cos(phase)])
 
     def action(self, g: Isometry) -> csr_array:
@@ -305,7 +305,7 @@ class WaveSpace(Eigenspace):
         """Return the images A^T k of the frequencies (k, then -k), and their phases k.b."""
         matrix, shift = self.torus.affine(g)
         signed = np.concatenate([self.frequencies, -self.frequencies])
-        return places(signed @ matrix, signed), signed @ shift
+        return positions_among(signed @ matrix, signed), signed @ shift
 
 
 @lru_cache(maxsize=32)

@@ -14,7 +14,7 @@ from scipy.sparse import csr_array
 
 from daskspectral.manifolds.base import Array, Flat, bounds_of, sides_fault
 from daskspectral.manifolds.eigenspace import Eigenspace, Floats, IndexLevels, Integers, along, sums_within
-from daskspectral.manifolds.invariants import Move, orbits, places
+from daskspectral.manifolds.invariants import Move, orbits, positions_among
 from daskspectral.manifolds.isometry import Isometry, KillingField
 
 
@@ -190,4 +190,4 @@ class LegendreSpace(Eigenspace):
         reflected = g.matrix[np.arange(self.ambient), source] < 0
         images = np.empty_like(self.degrees)
         images[:, source] = self.degrees
-        return places(images, self.degrees), np.pi * (self.degrees[:, reflected].sum(axis=1) % 2)
+        return positions_among(images, self.degrees), np.pi * (self.degrees[:, reflected].sum(axis=1) % 2)

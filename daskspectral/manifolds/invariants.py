@@ -19,7 +19,7 @@ Move = tuple[Integers, Floats]
 _TRIVIAL = 1e-11  # a phase below this, summed around a cycle of functions, is rounding error
 
 
-def places(rows: Integers, among: Integers) -> Integers:
+def positions_among(rows: Integers, among: Integers) -> Integers:
     """Return the indices of distinct rows (n, m) among the same rows in another order."""
     found = np.empty(len(rows), dtype=np.int64)
     found[np.lexsort(rows.T)] = np.lexsort(among.T)

@@ -75,7 +75,7 @@ def terms_of(form: Bilinear, dimension: int) -> tuple[ModeTerm, ...]:
 
     Raises ValueError for functions at another view than x, whose products are not modes.
     """
-    return together(
+    return merged_terms(
         ModeTerm(factor * part, replace(weight, fields=_sorted((*weights, *weight.fields))), left, right)
         for factor, product in form.terms
         for part, pair, weights in product.expanded
@@ -85,7 +85,7 @@ def terms_of(form: Bilinear, dimension: int) -> tuple[ModeTerm, ...]:
 
 def pairing_terms_of(functional: LinearFunctional, dimension: int) -> tuple[ModeTerm, ...]:
     """Return the terms of a functional."""
-    return together(
+    return merged_terms(
         ModeTerm(
             factor * t.factor, ModeWeight(_sorted((*_given(t.weight, pairing.weight, pairing.target), *fields))), alpha
         )
@@ -108,7 +108,7 @@ def weights_of(forms: Forms, functionals: Functionals, dimension: int) -> tuple[
     return tuple(found)
 
 
-def together(terms: Iterable[ModeTerm]) -> tuple[ModeTerm, ...]:
+def merged_terms(terms: Iterable[ModeTerm]) -> tuple[ModeTerm, ...]:
     """Return the terms of a sum, merged if they differ only in their factor."""
     factors = collected((term.factor, replace(term, factor=1.0)) for term in terms)
     return tuple(replace(term, factor=factor) for term, factor in factors.items() if factor)

@@ -96,7 +96,8 @@ class WeightedModes:
             theta, vectors, sigma = leading_by_cholesky(inner, outer, t, size)
         except scipy.linalg.LinAlgError:
             raise UnresolvedError(
-                f"the rows fill a small part of the box {lattice.domain.shown} of the FourierBasis. Pass a smaller box"
+                f"the rows fill a small part of the box {lattice.domain.bounds_text} of the FourierBasis. "
+                "Pass a smaller box"
             ) from None
         seen = theta > self._blurred(vectors)
         rank = int(np.count_nonzero(seen))

@@ -102,7 +102,7 @@ class AnisotropicDiffusion(Operator):
 
     def _factors(self, fields: Mapping[str, Array]) -> Array:
         given = fields[self.field]
-        return (given if self.factored else factor(given, self.field)).swapaxes(1, 2)
+        return (given if self.factored else matrix_root(given, self.field)).swapaxes(1, 2)
 
     def check(self, shapes: Mapping[str, tuple[int, ...]], dimension: int, right_dimension: int | None = None) -> None:
         super().check(shapes, dimension, right_dimension)
@@ -239,7 +239,7 @@ def check_sigma(name: str, shape: tuple[int, ...], dimension: int) -> None:
         raise ParameterError(name, f"a field whose rows have the shape ({dimension}, m)", shape)
 
 
-def factor(matrices: Array, name: str) -> Array:
+def matrix_root(matrices: Array, name: str) -> Array:
     """Return σ (c, d, d) with σσᵀ = D, the symmetric part of D if rounding left it asymmetric.
 
     Raises ValueError if D is not symmetric positive semidefinite, up to `ROUNDING` or its precision.

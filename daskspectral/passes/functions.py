@@ -64,7 +64,7 @@ class SpanFunction(RowFunction):
     def _outside(self, x: Array) -> Extrapolated | None:
         """Return which rows are outside the domain or the reach of all functions; None if unknown."""
         if self.basis.domain is not None:
-            beyond = self.basis.domain.beyond(x)
+            beyond = self.basis.domain.periods_outside(x)
             return None if beyond is None else (beyond > FAR, beyond)
         far = self._vanishing(x, np.ones(len(x), bool))
         return None if far is None else (far, None)

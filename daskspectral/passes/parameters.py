@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.kernels import Gaussian, Kernel
-from daskspectral.kernels.names import named
+from daskspectral.kernels.names import kernel_by_name
 from daskspectral.manifolds import Manifold
 from daskspectral.operators import Laplacian, Operator
 from daskspectral.solve import NormConstrained
@@ -78,6 +78,6 @@ def checked_kernel(value: Any) -> Kernel:
 
     Raises TypeError or ValueError if invalid. "auto" is represented by a Gaussian, which has all derivatives.
     """
-    kernel = Gaussian("auto") if isinstance(value, str) and value == "auto" else named(value)
+    kernel = Gaussian("auto") if isinstance(value, str) and value == "auto" else kernel_by_name(value)
     # a copy, because kernels are mutable and a fitted model must not change with its parameters
     return copy.deepcopy(kernel)

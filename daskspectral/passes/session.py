@@ -16,7 +16,7 @@ from daskspectral.data.source import Source, check_widths, label_of
 from daskspectral.engine.checkpoint import Checkpoint, checkpoint_directory
 from daskspectral.moments import Moments
 from daskspectral.moments.folds import FoldRule
-from daskspectral.neural import State
+from daskspectral.neural import TrainerState
 from daskspectral.operators import Operator
 from daskspectral.operators.laplacian import has_graph
 from daskspectral.passes.folds import FoldRequest
@@ -38,7 +38,7 @@ class TrainingState:
     directory: Folder
     identity: Mapping[str, Any]
 
-    def read(self) -> State | None:
+    def read(self) -> TrainerState | None:
         """Return the state of the training, or None; raise ValueError if it is that of another run."""
         try:
             kind, found = read_state(f"{self.directory}/{TRAINING}")
@@ -50,9 +50,9 @@ class TrainingState:
                 "delete it to start again"
             )
         state = decode(found["state"], dict)
-        return State(**{**state, "losses": tuple(state["losses"])})
+        return TrainerState(**{**state, "losses": tuple(state["losses"])})
 
-    def write(self, state: State) -> None:
+    def write(self, state: TrainerState) -> None:
         self.directory.make()
         found = {"identity": self._identity(), "state": encode(dict(vars(state)))}
         write_state(f"{self.directory}/{TRAINING}", "training", found, overwrite=True)

@@ -30,7 +30,7 @@ PLAIN = 1.0  # the factor if candidates are not compared
 
 
 @dataclass(frozen=True)
-class Terms:
+class RegressionSettings:
     """Settings of a regression: weight of a gradient relative to a value, penalty if fixed, relative cutoff."""
 
     gradient_weight: float
@@ -40,7 +40,13 @@ class Terms:
 
 
 def decide_regression(
-    source: Source, operator: Regression, side: FunctionSpace, terms: Terms, rng: np.random.Generator, *, blocks: bool
+    source: Source,
+    operator: Regression,
+    side: FunctionSpace,
+    terms: RegressionSettings,
+    rng: np.random.Generator,
+    *,
+    blocks: bool,
 ) -> Selection:
     """Return the table of candidates, and the kernel and landmarks of the best.
 
@@ -52,7 +58,12 @@ def decide_regression(
 
 
 def _decided(
-    pilot: Pilot, source: Source, operator: Regression, side: FunctionSpace, terms: Terms, rng: np.random.Generator
+    pilot: Pilot,
+    source: Source,
+    operator: Regression,
+    side: FunctionSpace,
+    terms: RegressionSettings,
+    rng: np.random.Generator,
 ) -> Selection:
     landmarks = side.drawing
     _advise_units(pilot)

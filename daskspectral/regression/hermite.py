@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import BasisRecipe, FourierBasis, Landmarks
-from daskspectral.basis.names import named
+from daskspectral.basis.names import basis_by_name
 from daskspectral.basis.role import Role
 from daskspectral.choosing.lattice import regression_lattice
 from daskspectral.choosing.search import pilot_bytes
@@ -31,7 +31,7 @@ from daskspectral.passes.scale import centered, standardized, with_target_scale
 from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import Session
 from daskspectral.passes.sums import Discretization, Outline
-from daskspectral.regression.choice import Terms, decide_regression
+from daskspectral.regression.choice import RegressionSettings, decide_regression
 from daskspectral.solve.ridge import resolve_ridge_cut
 from daskspectral.validation import NOT_NEGATIVE, check_number, check_option, is_word
 
@@ -205,7 +205,7 @@ class HermiteRegressor(Regressor):
         alpha = self.alpha if self.alpha in (None, "gcv") else float(self.alpha)
         cut, weight = resolve_ridge_cut(self.rtol, moments.dtype), float(self.gradient_weight)
         problem, fit, coefficients, selection = regress(
-            moments, basis=named(self.basis), alpha=alpha, gradient_weight=weight, cut=cut
+            moments, basis=basis_by_name(self.basis), alpha=alpha, gradient_weight=weight, cut=cut
         )
         coefficients, known = coefficients * operator.unit, vars(self).get("moments_")
         if selection is not None:
@@ -257,7 +257,7 @@ class HermiteRegressor(Regressor):
 
     def _side(self, source: Source, operator: Regression) -> tuple[FunctionSpace, Any]:
         """Return the function space, and the requested number of landmarks."""
-        basis = Landmarks() if self.basis is None else named(self.basis)
+        basis = Landmarks() if self.basis is None else basis_by_name(self.basis)
         recipe = basis.recipe if isinstance(basis, BasisRecipe) else None
         if not isinstance(recipe, (Landmarks, FourierBasis)):
             raise ParameterError("basis", "Landmarks(...) or FourierBasis(...) for a regression", basis)
@@ -281,7 +281,9 @@ class HermiteRegressor(Regressor):
         selection = Selection((), {})
         if side.automatic:
             alpha = None if self.alpha in (None, "gcv") else float(self.alpha)
-            terms = Terms(float(self.gradient_weight), alpha, resolve_ridge_cut(self.rtol, self.dtype), self.dtype)
+            terms = RegressionSettings(
+                float(self.gradient_weight), alpha, resolve_ridge_cut(self.rtol, self.dtype), self.dtype
+            )
             blocks = is_word(self.folds, "blocks")
             selection = decide_regression(source, operator, side, terms, rng, blocks=blocks)
             side = replace(side, recipe=selection.best_params["basis"])

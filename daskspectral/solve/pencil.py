@@ -51,7 +51,7 @@ def scale_of(last: float, outer_trace: float, inner_trace: float) -> float:
     return float(1 / max(last, 1e-3 * abs(outer_trace) / inner_trace))  # tr B is negative for deep wells
 
 
-def raised(t: float, sigma: float) -> float:
+def next_shift(t: float, sigma: float) -> float:
     """Return the next larger σ; raise LinAlgError if no σ makes the sum positive."""
     if t * sigma > RAISED:
         raise np.linalg.LinAlgError(
@@ -73,7 +73,7 @@ def leading_by_cholesky(a: Array, b: Array, t: float, size: int) -> tuple[Array,
                 driver="gvx" if size < p else "gvd",
             )
         except scipy.linalg.LinAlgError:
-            sigma = raised(t, sigma)
+            sigma = next_shift(t, sigma)
         else:
             return theta[::-1], vectors[:, ::-1], sigma
 
@@ -108,7 +108,7 @@ class Pencil:
             self.t = scale_of(last, np.trace(b), np.trace(a))
         self.root = InverseRoot(a + self.t * b, penalty.rounding, squares, device)
         while self.root.least < -100 * self.root.rounding and self.sigma * self.t < RAISED:
-            self.sigma = raised(self.t, self.sigma)
+            self.sigma = next_shift(self.t, self.sigma)
             self.root = InverseRoot(a + self.t * (b + self.sigma * a), penalty.rounding, squares, device)
         self.theta, self.functions = self.root.leading(a)
 
@@ -201,8 +201,8 @@ def leading_pairs(system: GalerkinSystem, penalty: Penalty, count: int, cut: flo
     squares, system = [np.diag(gram) for gram in system.grams], system.covariances
     form, (gram, right_gram) = system.form, system.grams
     right_penalty = penalty.left if penalty.right is None else penalty.right
-    w = _certain(gram, penalty.left, penalty, squares[0], system.device)
-    z = _certain(right_gram, right_penalty, penalty, squares[1], system.device)
+    w = _joint_whitening(gram, penalty.left, penalty, squares[0], system.device)
+    z = _joint_whitening(right_gram, right_penalty, penalty, squares[1], system.device)
     if not min(w.shape[1], z.shape[1]):
         if not (squares[0].any() and squares[1].any()):
             raise ValueError("every function is 0 on all rows. Fit columns that vary, or widen the kernel")
@@ -217,7 +217,7 @@ def leading_pairs(system: GalerkinSystem, penalty: Penalty, count: int, cut: flo
     return Whitening(left, np.zeros(0), w.shape[1], seen), Whitening(right, np.zeros(0), z.shape[1])
 
 
-def _certain(gram: Array, norm: Array, penalty: Penalty, squares: Array, device: Device) -> Array:
+def _joint_whitening(gram: Array, norm: Array, penalty: Penalty, squares: Array, device: Device) -> Array:
     """Return W (p, r), W^T (gram + norm) W = I, W^T gram W diagonal, above rounding."""
     root = InverseRoot(gram + norm, penalty.rounding, squares, device)
     theta, functions = root.leading(gram)

@@ -177,7 +177,7 @@ class Problem(Named, ABC):
         return least
 
 
-def described(
+def with_status(
     system: GalerkinSystem, values: Functions, left: Functions, right: Functions, rank: Rank, residuals: Array
 ) -> Solution:
     """Return a solution with a status: number of values, ranks, largest residual."""
@@ -251,7 +251,7 @@ class NonNormal(Problem):
         fix_signs(white.whitened(b), b)
         a = _biorthonormal(left[:, first], b, values)
         residuals = np.linalg.norm(reduced @ b - b * values, axis=0)
-        return described(system, values, w @ a, w @ b, white.rank, residuals)
+        return with_status(system, values, w @ a, w @ b, white.rank, residuals)
 
     @staticmethod
     def _span(system: GalerkinSystem) -> Whitening:
@@ -306,7 +306,7 @@ class NormConstrained(Problem):
         coefficients = np.zeros((len(form), k))
         coefficients[~null] = functions / np.sqrt(values)
         coefficients[null] = -shift @ coefficients[~null]
-        return described(system, values, coefficients, coefficients, rank, residuals)
+        return with_status(system, values, coefficients, coefficients, rank, residuals)
 
 
 def norm_root(norm: Array, device: Device = HOST) -> Array:
@@ -438,7 +438,7 @@ class TwoMetricSVD(Problem):
         residuals = np.hypot(
             np.linalg.norm(reduced @ v - u * values, axis=0), np.linalg.norm(reduced.T @ u - v * values, axis=0)
         )
-        return described(system, values, left.functions(u), right.functions(v), rank, residuals)
+        return with_status(system, values, left.functions(u), right.functions(v), rank, residuals)
 
 
 def _leading_triplets(matrix: Array, count: int) -> tuple[Array, Array, Array]:
@@ -525,7 +525,7 @@ class SymmetricPencil(Problem):
         fix_signs(white.whitened(vectors), vectors)
         residuals = np.linalg.norm(reduced @ vectors - vectors * values, axis=0)
         coefficients = white.matrix @ vectors
-        return described(system, values, coefficients, coefficients, white.rank, residuals)
+        return with_status(system, values, coefficients, coefficients, white.rank, residuals)
 
 
 def _ranked_span(system: GalerkinSystem, energy: Array) -> Whitening:

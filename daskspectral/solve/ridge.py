@@ -49,7 +49,7 @@ class FoldSums:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class FoldPart:
     """Sums of one fold: form (p, p), target (p, m) and squares (m,).
 
     With an intercept they are about the mean over all rows; `sums` (p,) and `values` (m,) are of functions and values
@@ -63,11 +63,11 @@ class Part:
     values: Array
     functions: Array
 
-    def turned(self, s: Array) -> Part:
+    def turned(self, s: Array) -> FoldPart:
         target, sums, functions = (s.T @ array for array in (self.target, self.sums, self.functions))
-        return Part(symmetric_part(s.T @ self.form @ s), target, self.squares, sums, self.values, functions)
+        return FoldPart(symmetric_part(s.T @ self.form @ s), target, self.squares, sums, self.values, functions)
 
-    def left_out(self, share: float) -> Part:
+    def left_out(self, share: float) -> FoldPart:
         """Return the sums about the mean over the other folds; this one has weight `share`."""
         level = self.values / (share - 1)
         squares = self.squares - 2 * level * self.values + share * level**2
@@ -110,18 +110,18 @@ class Observed:
             level = level[0][:size], level[1]
         return replace(self, form=self.form[:size, :size], target=self.target[:size], folds=folds, level=level)
 
-    def part(self, fold: int) -> Part:
+    def part(self, fold: int) -> FoldPart:
         """Return the sums of one fold, about the level."""
         folds, level = self.folds, self.level
         assert folds is not None
         form, target, squares = (folds.unit * sums[fold] for sums in (folds.forms, folds.targets, folds.squares))
         if level is None or folds.functions is None or folds.values is None or folds.weights is None:
             zero = np.zeros(len(target))
-            return Part(form, target, squares, zero, np.zeros(target.shape[1]), zero)
+            return FoldPart(form, target, squares, zero, np.zeros(target.shape[1]), zero)
         first, values, weight = (folds.unit * sums[fold] for sums in (folds.functions, folds.values, folds.weights))
         functions, mean = level
         target, squares = target - np.outer(first, mean), squares - 2 * mean * values + weight * mean**2
-        return Part(form, target, squares, first, values - weight * mean, functions)
+        return FoldPart(form, target, squares, first, values - weight * mean, functions)
 
 
 def summed(observed: Sequence[Observed]) -> tuple[Array, Array]:
@@ -129,12 +129,12 @@ def summed(observed: Sequence[Observed]) -> tuple[Array, Array]:
     return np.sum([kind.form for kind in observed], axis=0), np.sum([kind.target for kind in observed], axis=0)
 
 
-def without(observed: Sequence[Observed], fold: int, share: float) -> tuple[Array, Array]:
+def without_fold(observed: Sequence[Observed], fold: int, share: float) -> tuple[Array, Array]:
     """Return the form and target as means over all folds except one, of weight `share`."""
-    return others(*summed(observed), [kind.part(fold) for kind in observed], share)
+    return other_folds(*summed(observed), [kind.part(fold) for kind in observed], share)
 
 
-def others(form: Array, target: Array, parts: Sequence[Part], share: float) -> tuple[Array, Array]:
+def other_folds(form: Array, target: Array, parts: Sequence[FoldPart], share: float) -> tuple[Array, Array]:
     """Return the form and target as means over the other folds."""
     rest = 1 - share
     form = (form - np.sum([part.form for part in parts], axis=0)) / rest
@@ -259,7 +259,7 @@ def resolve_ridge_cut(rtol: float | None, dtype: str) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class _Kind:
+class _ObservedInPencil:
     """Observations of one kind in the directions of a pencil: Z.T A_kind Z (r, r)."""
 
     form: Array
@@ -290,7 +290,7 @@ class _Pencil:
     seen: Array
     paid: Array
     target: Array  # Z.T b (r, m)
-    kinds: tuple[_Kind, ...]
+    kinds: tuple[_ObservedInPencil, ...]
     anchor: float
 
     @classmethod
@@ -310,7 +310,9 @@ class _Pencil:
             squares = float(kind.squares.sum())
             own = np.diag(seen) if len(observed) == 1 else z.T @ kind.form @ z
             means = None if kind.level is None else z.T @ kind.level[0]
-            kinds.append(_Kind(own, z.T @ kind.target, squares, kind.count, 10 * cut * squares + 1e-300, means))
+            kinds.append(
+                _ObservedInPencil(own, z.T @ kind.target, squares, kind.count, 10 * cut * squares + 1e-300, means)
+            )
         return cls(z, seen, paid, np.sum([kind.target for kind in kinds], axis=0), tuple(kinds), anchor)
 
     def moved(self, anchor: float, problem: RidgeProblem, cut: float) -> _Pencil:
@@ -386,7 +388,7 @@ def fold_errors(problem: RidgeProblem, shares: Array, alphas: Array, cut: float)
     total = np.zeros((len(alphas), len(observed)))
     for k in judged:
         parts, share = [kind.part(k).turned(s) for kind in observed], float(shares[k])
-        a = _ridge(*others(form, target, parts, share), alphas, len(free))
+        a = _ridge(*other_folds(form, target, parts, share), alphas, len(free))
         for j, part in enumerate(each.left_out(share) for each in parts):
             image, norm = (part.form @ a.reshape(len(a), -1)).reshape(a.shape), float(part.squares.sum())
             error = norm - np.einsum("rgm,rgm->g", a, 2 * part.target[:, None] - image)
@@ -450,12 +452,12 @@ def generalized(observed: Sequence[Observed], penalty: Array, alpha: float) -> f
     return total
 
 
-def held_out(observed: Sequence[Observed], shares: Array, penalty: Array, alpha: float) -> float:
+def validation_error(observed: Sequence[Observed], shares: Array, penalty: Array, alpha: float) -> float:
     """Return the mean squared validation error over the folds that can be left out."""
     error, judged = 0.0, validation_folds(shares)
     for k in judged:
         share = float(shares[k])
-        a = solve_diagonal(*without(observed, k, share), alpha * penalty)
+        a = solve_diagonal(*without_fold(observed, k, share), alpha * penalty)
         for kind in observed:
             part = kind.part(k).left_out(share)
             error += _missed_squares(part.form, part.target, part.squares, a)
@@ -470,7 +472,7 @@ def best_on_folds(observed: Sequence[Observed], shares: Array, penalty: Array, s
 
     @cache
     def error(i: int) -> float:
-        return held_out(observed, shares, penalty, float(alphas[i]))
+        return validation_error(observed, shares, penalty, float(alphas[i]))
 
     coarse = range(count - 1, -1, -2)
     at = min(coarse, key=error) if start is None else int(np.argmin(np.abs(np.log(alphas / start))))
@@ -483,7 +485,7 @@ def best_on_folds(observed: Sequence[Observed], shares: Array, penalty: Array, s
         return float(alphas[at])
     near = slice(at - 1, at + 2)
     refined = best_penalty(alphas[near], np.array([error(i) for i in range(at - 1, at + 2)]))
-    return refined if held_out(observed, shares, penalty, refined) < error(at) else float(alphas[at])
+    return refined if validation_error(observed, shares, penalty, refined) < error(at) else float(alphas[at])
 
 
 def best_generalized(observed: Sequence[Observed], penalty: Array) -> float:
@@ -497,14 +499,14 @@ def best_generalized(observed: Sequence[Observed], penalty: Array) -> float:
         return 0.0
     squares = np.diag(summed(observed)[0])
     free = ~paid & (squares > 0)
-    centered = [_left(kind, free, paid) for kind in observed]
+    centered = [_without_unpenalized(kind, free, paid) for kind in observed]
     if not sum(float(np.trace(kind.form)) for kind in centered) > 0:
         return 0.0
     best = RidgeProblem(centered, np.diag(penalty[paid])).solve(cut=DIAGONAL_CUT).alpha
     return max(best, LEAST * float(squares.mean()) / float(penalty.max()))
 
 
-def _left(kind: Observed, free: NDArray[np.bool_], paid: NDArray[np.bool_]) -> Observed:
+def _without_unpenalized(kind: Observed, free: NDArray[np.bool_], paid: NDArray[np.bool_]) -> Observed:
     """Return the observations after regression on functions without a penalty."""
     first = free & (np.diag(kind.form) > 0)
     form, target = kind.form[np.ix_(paid, paid)], kind.target[paid]

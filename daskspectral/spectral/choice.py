@@ -21,7 +21,7 @@ from daskspectral.basis import (
     NeuralBasis,
 )
 from daskspectral.basis.lattice import FourierLattice
-from daskspectral.basis.names import named
+from daskspectral.basis.names import basis_by_name
 from daskspectral.basis.role import Role
 from daskspectral.choosing.lattice import with_method
 from daskspectral.choosing.networks import reserved_folds, rounds_of, train
@@ -44,7 +44,7 @@ from daskspectral.passes.selection import Selection
 from daskspectral.passes.session import FoldRuleOf, TrainingState
 from daskspectral.passes.sums import CHANCE, MOST_APART, MOST_DROPPED, Discretization, Outline
 from daskspectral.passes.wide import RowScores, wide_bytes
-from daskspectral.solvers import Regularized, solving
+from daskspectral.solvers import Regularized, solver_of
 
 MOST_PAIRED = 4000
 
@@ -295,7 +295,7 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
 
     Raises an error if they are invalid.
     """
-    given, other = named(estimator.basis, "auto"), named(estimator.right_basis, what="right_basis")
+    given, other = basis_by_name(estimator.basis, "auto"), basis_by_name(estimator.right_basis, what="right_basis")
     compares = isinstance(given, str)
     if other is not None and not operator.solver.two_sided:
         raise ValueError(
@@ -322,7 +322,7 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
             other = functions if network else _right_landmarks(left.landmarks)
         right = FunctionSpace.of(with_outputs(other, components), Role.TEST, operator.right_view, operator)
         _check_networks(left.recipe, right.recipe)
-    solver = solving(estimator.solver)
+    solver = solver_of(estimator.solver)
     if is_share(estimator._components) and (left.landmarks is None or type(left.landmarks.kernel) is not Linear):
         raise ValueError(
             f"n_components={estimator._components} requires variances of columns. Omit basis, or pass an integer"

@@ -24,7 +24,7 @@ from daskspectral.moments.problem import GalerkinProblem
 from daskspectral.passes.sums import Discretization
 from daskspectral.solve.rotation import varimax
 from daskspectral.solve.whitening import fix_signs
-from daskspectral.solvers import Solving, solving
+from daskspectral.solvers import Solving, solver_of
 from daskspectral.validation import is_dask_array, is_data_array
 
 Array = NDArray[np.floating[Any]]
@@ -108,7 +108,7 @@ def pattern_errors(model: Any) -> Array:
     landmarks, known = linear_landmarks(moments), not np.isnan(model.standard_errors_).any()
     if landmarks is None or moments.folds is None or not known:
         return np.full((*found.shape, 2), np.nan)
-    problem = GalerkinProblem(moments, len(found), None, solving(model.solver))
+    problem = GalerkinProblem(moments, len(found), None, solver_of(model.solver))
     ends = pattern_ends(problem, moments.folds, model.multiplets_, landmarks)
     turned = (
         np.sum(problem.left.spread(problem.whole.left) * model.coefficients_, axis=0) < 0

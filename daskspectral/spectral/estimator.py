@@ -15,7 +15,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.basis import BasisRecipe, Landmarks
-from daskspectral.basis.names import named
+from daskspectral.basis.names import basis_by_name
 from daskspectral.basis.role import Role
 from daskspectral.choosing.spectral_density import system_of
 from daskspectral.data.labeled import ROW
@@ -47,7 +47,7 @@ from daskspectral.passes.score import measure_score
 from daskspectral.passes.session import FoldRuleOf, Session, TrainingState
 from daskspectral.passes.sums import Discretization
 from daskspectral.solve import Problem, SymmetricPencil, resolve_cut
-from daskspectral.solvers import Regularized, Solving, solving
+from daskspectral.solvers import Regularized, Solving, solver_of
 from daskspectral.spectral.choice import choose_functions
 from daskspectral.spectral.components import components_of
 from daskspectral.spectral.summary import summary_parts
@@ -199,10 +199,10 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
             raise ValueError(f"operator must be that of the moments, {moments.operator}, got {self.operator}. Omit it")
 
     def _solve(self, moments: Moments) -> Self:
-        solver, share = solving(self.solver), is_share(self._components)
+        solver, share = solver_of(self.solver), is_share(self._components)
         device = device_here(self.device)
         count = components_of(moments, self._components, solver, device) if share else int(self._components)
-        system = system_of(moments, basis=named(self.basis, "auto"), solver=solver, count=count)
+        system = system_of(moments, basis=basis_by_name(self.basis, "auto"), solver=solver, count=count)
         solution = system.solve(solver, count, names=self._column_names, device=device)
         if system.selection is not None:
             fixed = {} if estimate_of(moments.operator.density) is None else {"operator": moments.operator}
@@ -364,7 +364,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
     def _check_parameters(self, operator: Operator) -> None:
         check_components(self._components, operator)
         check_fit(self)
-        solver = solving(self.solver)
+        solver = solver_of(self.solver)
         resolve_cut(solver.rtol, self.dtype)
         if solver.ridge and not isinstance(operator.solver, SymmetricPencil):
             raise ValueError(f"ridge requires a symmetric operator, got {operator.name}, solved by {operator.solver!r}")

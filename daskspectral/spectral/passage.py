@@ -38,7 +38,7 @@ from daskspectral.passes.selection import shortened
 from daskspectral.passes.sums import Discretization, measure, plan_sums
 from daskspectral.passes.support import nearest_points
 from daskspectral.solve import resolve_cut
-from daskspectral.solvers import solving
+from daskspectral.solvers import solver_of
 from daskspectral.spectral.committors import passage_of_generator, stopped_passage
 from daskspectral.spectral.cores import visits_of
 from daskspectral.spectral.estimator import SpectralEstimator
@@ -203,7 +203,7 @@ class Process(SpectralEstimator):
         operator: Any = moments.operator
         sets = (a, b) if both else (a,)
         given = {"both": both, "sets": tuple(map(_described, sets))}
-        cut = resolve_cut(solving(self.solver).rtol, moments.dtype)
+        cut = resolve_cut(solver_of(self.solver).rtol, moments.dtype)
         if a is None:
             raise TypeError("a must be a set, got None")
         if self.basis_.domain is not None:
@@ -240,7 +240,7 @@ class Process(SpectralEstimator):
         source = open_data(operator, rows, **table.options())
         check_widths(moments, source)
         _check_entered(self._prepared(source), sets)
-        found = replace(found, basis=outside_of(sets, self.basis_))
+        found = replace(found, basis=vanishing_in(sets, self.basis_))
         coefficients, factor = passage_of_generator(self._measured(source, operator, found), cut, both=both)
         passage = FirstPassage.of(self, found.basis, coefficients=coefficients, factor=factor, **given)
         return self._checked(passage, source)

@@ -20,8 +20,8 @@ from daskspectral.embedding.kernel_problem import (
     _by_factor,
     _by_interior_point,
     _judged,
-    ascend,
     least_eigenvalue,
+    maximize_factor,
     solve_kernelized,
 )
 from daskspectral.kernels import Gaussian, Kernel, Matern
@@ -145,7 +145,7 @@ def test_a_factor_and_its_proof_for_any_cost(seed: int, n: int, size: float, mos
     rng = np.random.default_rng(seed)
     half = rng.standard_normal((n, n))
     cost, d = size * (half + half.T), rng.uniform(0.5, 2, n)
-    e, y, passes = ascend(cost, d, rng.standard_normal((n, 9)), residual=1e-10, max_passes=200)
+    e, y, passes = maximize_factor(cost, d, rng.standard_normal((n, 9)), residual=1e-10, max_passes=200)
     np.testing.assert_allclose((e**2).sum(axis=1), d, rtol=1e-12)
     z = np.diag(y) - cost
     assert scipy.linalg.eigvalsh(z)[0] > -1e-7 * np.abs(y).max()
@@ -153,8 +153,8 @@ def test_a_factor_and_its_proof_for_any_cost(seed: int, n: int, size: float, mos
     assert float(np.vdot(cost, e @ e.T)) == pytest.approx(d @ y, rel=1e-10)
     assert passes <= most + 1
     assert e.shape[1] * (e.shape[1] + 1) <= 2 * n  # columns that the optimum does not have are dropped
-    assert ascend(cost, d, e, residual=1e-3, max_passes=9)[2] == 0
-    assert ascend(cost, d, rng.standard_normal((n, 9)), residual=0.0, max_passes=3)[2] == 3
+    assert maximize_factor(cost, d, e, residual=1e-3, max_passes=9)[2] == 0
+    assert maximize_factor(cost, d, rng.standard_normal((n, 9)), residual=0.0, max_passes=3)[2] == 3
 
 
 # -- the problem -------------------------------------------------------------------------------------------------------

@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from daskspectral.embedding.ascent import AscentProblem, Iterate, _two_loop, accelerated
+from daskspectral.embedding.ascent import AscentProblem, Iterate, _two_loop, maximize_lbfgs
 from daskspectral.embedding.certificate import certify_dense
 from daskspectral.embedding.problems import (
     CertificateTask,
-    Deflated,
+    DeflatedKernel,
     ExactProblem,
     GradientTask,
     LandmarkWhitening,
-    Largest,
     LowRankProblem,
+    Maximum,
 )
 from daskspectral.embedding.stages import _reduced, solve_accelerated, solve_power
 from tests.embedding.moons import Array, gaussian, normalized
@@ -53,7 +53,7 @@ def case(n: int = 40, bandwidth: float = 0.5, own: bool = False) -> Case:
     """Two moons, all points; `own` bounds on the diagonal instead of alpha(x)."""
     x = 2 * moons(n)
     k = gaussian(x, x, bandwidth)
-    matrix = Deflated(k, k.sum(axis=1))
+    matrix = DeflatedKernel(k, k.sum(axis=1))
     d = np.random.default_rng(1).uniform(0.5, 2, n) if own else matrix.bound
     return Case(normalized(k), d, ExactProblem(matrix, d))
 
@@ -64,7 +64,7 @@ def summed(block: Any, k: Array, v: Array, d: Array | None, cuts: list[int]) -> 
     for a, b in pairwise([0, *cuts, k.shape[1]]):
         part = block(k[:, a:b], v, None if d is None else d[a:b])
         total = {name: total[name] + value for name, value in part.items()} if total else part
-    return {name: value.value if isinstance(value, Largest) else value for name, value in total.items()}
+    return {name: value.value if isinstance(value, Maximum) else value for name, value in total.items()}
 
 
 @cache
@@ -148,7 +148,7 @@ def test_a_pass_over_all_points(own: bool) -> None:
     if not own:
         np.testing.assert_allclose(d, np.diag(abar), rtol=1e-12)  # the bound is the diagonal of the kernel
         np.testing.assert_allclose(one.problem.matrix @ np.eye(40), abar, atol=1e-14)
-    widened = problem.widened(point, np.arange(40.0) - 39)
+    widened = problem.with_column(point, np.arange(40.0) - 39)
     np.testing.assert_array_equal(widened[:, :3], point)
     share = np.abs(widened[:, 3]) / np.linalg.norm(point, axis=1) * np.sqrt(d)
     np.testing.assert_allclose(share / share.max(), (39 - np.arange(40.0)) / 39, atol=1e-12)
@@ -177,7 +177,7 @@ def test_a_pass_with_landmarks(own: bool) -> None:
     e = root[:, None] * h
     np.testing.assert_allclose(np.sum(power**2), np.trace(one.abar @ e @ e.T), rtol=1e-10)
     assert found.objective <= np.sum(power**2) <= one.problem.evaluate(found.power).objective
-    widened = one.problem.widened(point, f[0])
+    widened = one.problem.with_column(point, f[0])
     np.testing.assert_allclose(widened, np.column_stack([point, 0.1 * np.linalg.norm(point) * f[0]]))
 
 
@@ -224,7 +224,7 @@ def test_the_gap_is_a_bound_at_every_point(low: bool, columns: int, passes: int,
     """With landmarks by the eigenvalues of sum F_i F_i^T / y_i, whatever the scale of the state."""
     one = low_case() if low else case(60, 0.5)
     best = one.solved().objective
-    last, _ = accelerated(one.problem, scale * one.draw(columns), residual=1e-11, max_passes=passes)
+    last, _ = maximize_lbfgs(one.problem, scale * one.draw(columns), residual=1e-11, max_passes=passes)
     found, e = one.problem.certify(last.point, 1e-9), one.embedding(last.point)
     y = np.diag(one.abar @ e @ e.T) / one.d
     if one.f is not None:

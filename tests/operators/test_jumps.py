@@ -119,8 +119,8 @@ def test_other_functions_and_wrong_numbers_are_refused() -> None:
 
 def test_fewer_centroids_join_components() -> None:
     x = np.random.default_rng(0).normal(size=(2000, 1)) + np.repeat([0.0, 30], 1000)[:, None]
-    assert NearestCentroids().placed(x, RNG).centroids.shape[1] == 500
-    assert NearestCentroids(max_components=1).placed(x, RNG).centroids.shape[1] < 500
+    assert NearestCentroids().from_rows(x, RNG).centroids.shape[1] == 500
+    assert NearestCentroids(max_components=1).from_rows(x, RNG).centroids.shape[1] < 500
 
 
 def test_each_region_has_its_share_of_the_rows_that_are_drawn() -> None:
@@ -142,5 +142,5 @@ def test_the_dimension_near_a_row_is_that_of_the_rows_and_not_of_the_columns(dim
     plane = np.linalg.qr(rng.normal(size=(20, dimension)))[0]
     x = rng.uniform(size=(3000, dimension)) @ plane.T
     assert abs(local_dimension(x, rng) / dimension - 1) < 0.25
-    rows = {NearestCentroids(5000, n_sets=1).placed(at, rng).centroids.shape[1] for at in (x, 1e3 * x + 7)}
+    rows = {NearestCentroids(5000, n_sets=1).from_rows(at, rng).centroids.shape[1] for at in (x, 1e3 * x + 7)}
     assert (rows == {1000}) == (dimension < 3)

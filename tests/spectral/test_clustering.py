@@ -76,7 +76,7 @@ def test_a_cluster_of_few_rows_beyond_a_gap_is_found(decimals: int, seed: int) -
     x, y = datasets.make_blobs([3000, 3000, 25], random_state=seed, **RARE)  # three for each centroid
     x = x.round(decimals)
     assert adjusted_rand_score(y, dsp.SpectralClustering(3, random_state=seed).fit_predict(x)) > 0.98
-    assert [rows.tolist() for rows in NearestCentroids().placed(x, np.random.default_rng(seed)).small_groups(x)] in (
+    assert [rows.tolist() for rows in NearestCentroids().from_rows(x, np.random.default_rng(seed)).small_groups(x)] in (
         [],
         [np.flatnonzero(y == 2).tolist()],
     )
