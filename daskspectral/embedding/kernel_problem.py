@@ -321,7 +321,7 @@ _ROUNDING = 1e-12  # relative rounding error of the objective
 _SLIGHT = 1e-9  # decrease of the objective that may be rounding if the residual decreases
 _MOST = 1e3  # of the largest |y|: a larger shift is a gradient step without a gain
 
-STEP = 0.98  # of the way to the boundary of the factored of positive definite matrices
+STEP = 0.98  # of the way to the boundary of the cone of positive definite matrices
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.basis import Boundary, NormalizedRBF
-from daskspectral.basis.dirichlet import outside_of
+from daskspectral.basis.dirichlet import vanishing_in
 from daskspectral.data.integrity import Manifest
 from daskspectral.data.source import Source, check_widths, lag_in_rows, open_data
 from daskspectral.data.stopped import open_stopped
