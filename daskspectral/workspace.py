@@ -64,49 +64,51 @@ class Workspace:
 
 
 class ProductSum:
-    """A sum of products of two matrices in float64, on the device of a workspace.
+    """A sum of products of two matrices, in an array (p, q) of float64 on the device of a workspace.
 
-    The first product is written where the sum is, without zeros before it, and others by way of a buffer.
+    The first product is written into the array, without zeros before it, and others are added by way of a buffer.
 
     Examples
     --------
-    >>> products = ProductSum(Workspace(), (1, 1), float)
+    >>> products = ProductSum(Workspace(), np.empty((1, 1)), float)
     >>> products.add(np.array([[2.0, 1.0]]), np.array([[3.0, 4.0]]))
     >>> products.add_square(np.array([[5.0]]))
     >>> products.total
     array([[35.]])
     """
 
-    def __init__(self, workspace: Workspace, shape: tuple[int, int], dtype: Any):
-        self._workspace, self._shape, self._dtype = workspace, shape, np.dtype(dtype)
-        self._total: Array | None = None
+    def __init__(self, workspace: Workspace, out: Array, dtype: Any):
+        self._workspace, self._total, self._dtype = workspace, out, np.dtype(dtype)
+        self._empty = True
 
     @property
     def total(self) -> Array:
         """The sum so far, (p, q)."""
-        if self._total is None:
-            self._total = self._workspace.device.zeros(self._shape)
+        if self._empty:
+            self._total[...], self._empty = 0, False
         return self._total
 
     def add(self, left: Array, right: Array) -> None:
         """Add left right^T for matrices (p, c) and (q, c): one GEMM."""
-        if self._is_first:
-            self._total = np.matmul(left, right.T, out=np.empty(self._shape))
+        if self._is_first():
+            np.matmul(left, right.T, out=self._total)
             return
         np.matmul(left, right.T, out=self._buffer)
         np.add(self.total, self._buffer, out=self.total)
 
     def add_square(self, factor: Array) -> None:
         """Add the symmetric product factor factor^T: one SYRK."""
-        if self._is_first:
-            self._total = np.matmul(factor, factor.T, out=np.empty(self._shape))
+        if self._is_first():
+            np.matmul(factor, factor.T, out=self._total)
             return
         self._workspace.device.add_square(self.total, factor, self._buffer)
 
-    @property
     def _is_first(self) -> bool:
-        return self._total is None and self._dtype == np.float64 and not self._workspace.device.accelerated
+        """Return whether the next product is to be written into the array, once."""
+        first = self._empty and self._dtype == np.float64 and not self._workspace.device.accelerated
+        self._empty &= not first
+        return first
 
     @property
     def _buffer(self) -> Array:
-        return self._workspace.get("product", self._shape, self._dtype)
+        return self._workspace.get("product", self._total.shape, self._dtype)

@@ -25,6 +25,7 @@ from daskspectral.basis.evaluation import (
     scalar_pairs,
 )
 from daskspectral.forms import Atom, AtomProduct, Forms, Functionals, Pairing
+from daskspectral.manifolds.product import slices_of
 from daskspectral.modes.matrices import MODES, ModeWeight
 from daskspectral.modes.sums import MatmulSum, NufftSum, mode_sum
 from daskspectral.workspace import ProductSum, Workspace
@@ -38,21 +39,21 @@ MODERATE = 30  # powers of two by which square-root weights may differ from 1 in
 
 
 class GradientSum(Protocol):
-    """Direct sum of sum_k <grad phi_i, grad phi_j>(x_k) for one basis."""
+    """Direct sum of sum_k <grad phi_i, grad phi_j>(x_k) for one basis, in an array (p, p)."""
 
     def add(self, evaluation: Any) -> None: ...
 
-    def result(self, gram: Array) -> Array:
-        """Return the matrix (p, p), given the sum of phi phi^T."""
+    def finish(self, gram: Array) -> None:
+        """Complete the matrix, given the sum of phi phi^T."""
 
 
 def contraction(
-    left: Basis, right: Basis, products: Sequence[AtomProduct], dtype: Any, workspace: Workspace
+    left: Basis, right: Basis, out: Mapping[AtomProduct, Array], dtype: Any, workspace: Workspace
 ) -> PairContraction | BlockContraction:
-    """Return empty sums of products between two bases, part by part."""
+    """Return empty sums of products between two bases, in uninitialized matrices `out`, part by part."""
     if left.parts == (left,) and right.parts == (right,):
-        return PairContraction(left, right, products, dtype, workspace)
-    return BlockContraction(left, right, products, dtype, workspace)
+        return PairContraction(left, right, out, dtype, workspace)
+    return BlockContraction(left, right, out, dtype, workspace)
 
 
 class PairContraction:
@@ -63,28 +64,30 @@ class PairContraction:
     >>> from daskspectral.basis import MonomialBasis
     >>> basis, block = MonomialBasis(1, 1), Block({"x": np.array([[2.0], [3.0]])}, np.dtype(float), Workspace())
     >>> squares, seen = AtomProduct(VALUE, VALUE), {"x": basis.at(block, [VALUE])}
-    >>> pair = PairContraction(basis, basis, [squares], float, block.workspace)
+    >>> found = {squares: np.empty((2, 2))}
+    >>> pair = PairContraction(basis, basis, found, float, block.workspace)
     >>> pair.add(seen, seen, block)
-    >>> pair.result()[squares].tolist()
+    >>> pair.finish()
+    >>> found[squares].tolist()
     [[2.0, 5.0], [5.0, 13.0]]
     """
 
-    def __init__(self, left: Basis, right: Basis, products: Sequence[AtomProduct], dtype: Any, workspace: Workspace):
-        shape = (left.size, right.size)
-        self.products = tuple(products)
-        live = [p for p in products if not (left.is_zero(p.left) or right.is_zero(p.right))]
-        self.device = workspace.device
-        here = not self.device.accelerated or left.portable  # the direct sum reads buffers of this evaluation
+    def __init__(self, left: Basis, right: Basis, out: Mapping[AtomProduct, Array], dtype: Any, workspace: Workspace):
+        self.dimension, device = left.dimension, workspace.device
+        here = not device.accelerated or left.portable  # the direct sum reads buffers of this evaluation
         self.gradients: dict[AtomProduct, GradientSum] = {}
-        needed: list[AtomProduct] = []
-        for product in live:
+        self.sums: dict[AtomProduct, ProductSum] = {}
+        for product, matrix in out.items():
+            if left.is_zero(product.left) or right.is_zero(product.right):
+                matrix[...] = 0
+                continue
             can = here and left is right and _is_dirichlet(product)
-            shortcut = left.gradient_sum(dtype, workspace) if can else None
+            shortcut = left.gradient_sum(matrix, dtype, workspace) if can else None
             if shortcut is not None:
-                self.gradients[product] = shortcut
-            needed.append(product if shortcut is None else _gram_of(product))
-        self.sums = {p: ProductSum(workspace, shape, dtype) for p in dict.fromkeys(needed)}
-        self.dimension, self.shape = left.dimension, shape
+                self.gradients[product], product = shortcut, _gram_of(product)
+                matrix = out[product] if product in out else device.empty(matrix.shape)
+            if product not in self.sums:
+                self.sums[product] = ProductSum(workspace, matrix, dtype)
 
     def add(self, lefts: Mapping[str, Evaluation], rights: Mapping[str, Evaluation], block: Block) -> None:
         for product, total in self.sums.items():
@@ -101,11 +104,11 @@ class PairContraction:
         for product, shortcut in self.gradients.items():
             shortcut.add(lefts[product.left.view])
 
-    def result(self) -> dict[AtomProduct, Array]:
-        results = {product: products.total for product, products in self.sums.items()}
+    def finish(self) -> None:
+        """Complete the matrices after the last block."""
+        totals = {product: products.total for product, products in self.sums.items()}
         for product, shortcut in self.gradients.items():
-            results[product] = shortcut.result(results[_gram_of(product)])
-        return {p: self.device.get(results[p]) if p in results else np.zeros(self.shape) for p in self.products}
+            shortcut.finish(totals[_gram_of(product)])
 
 
 def _weighted(left: Array, right: Array, weight: Array) -> tuple[Array, Array]:
@@ -128,17 +131,16 @@ def _gram_of(product: AtomProduct) -> AtomProduct:
 class BlockContraction:
     """Contraction for each pair of parts; lower blocks of a symmetric matrix mirror upper ones."""
 
-    def __init__(self, left: Basis, right: Basis, products: Sequence[AtomProduct], dtype: Any, workspace: Workspace):
-        self.products = tuple(products)
-        self.rows, self.columns = left.parts, right.parts
-        symmetric = [p for p in products if left is right and p.left == p.right]
-        rest = [p for p in products if p not in symmetric]
+    def __init__(self, left: Basis, right: Basis, out: Mapping[AtomProduct, Array], dtype: Any, workspace: Workspace):
+        self.mirrored: list[tuple[Array, Array]] = []
         self.pairs: dict[tuple[int, int], PairContraction | BlockContraction] = {}
-        for i, a in enumerate(self.rows):
-            for j, b in enumerate(self.columns):
-                wanted = [*rest, *symmetric] if i <= j else rest
-                if wanted:
-                    self.pairs[i, j] = contraction(a, b, wanted, dtype, workspace)
+        rows, columns = slices_of(b.size for b in left.parts), slices_of(b.size for b in right.parts)
+        for i, j in np.ndindex(len(rows), len(columns)):
+            lower = [p for p in out if i > j and left is right and p.left == p.right]
+            self.mirrored += [(out[p][rows[i], columns[j]], out[p][rows[j], columns[i]]) for p in lower]
+            wanted = {p: matrix[rows[i], columns[j]] for p, matrix in out.items() if p not in lower}
+            if wanted:
+                self.pairs[i, j] = contraction(left.parts[i], right.parts[j], wanted, dtype, workspace)
 
     def add(self, lefts: Mapping[str, Evaluation], rights: Mapping[str, Evaluation], block: Block) -> None:
         for (i, j), pair in self.pairs.items():
@@ -146,14 +148,12 @@ class BlockContraction:
             right = {v: _parts(e)[j] for v, e in rights.items()}
             pair.add(left, right, block)
 
-    def result(self) -> dict[AtomProduct, Array]:
-        found = {key: pair.result() for key, pair in self.pairs.items()}
-        rows, columns = range(len(self.rows)), range(len(self.columns))
-
-        def part(i: int, j: int, product: AtomProduct) -> Array:
-            return found[i, j][product] if product in found.get((i, j), {}) else found[j, i][product].T
-
-        return {p: np.block([[part(i, j, p) for j in columns] for i in rows]) for p in self.products}
+    def finish(self) -> None:
+        """Complete the matrices after the last block."""
+        for pair in self.pairs.values():
+            pair.finish()
+        for lower, upper in self.mirrored:
+            lower[...] = upper.T
 
 
 def _parts(evaluation: Evaluation) -> tuple[Evaluation, ...]:
@@ -200,7 +200,7 @@ class Accumulator(ABC):
 
     @abstractmethod
     def result(self) -> dict[str, Any]:
-        """Return the sums by name."""
+        """Return the sums by name, once, after the last block."""
 
 
 class MatrixSums(Accumulator):
@@ -229,10 +229,12 @@ class MatrixSums(Accumulator):
         for name, functional in functionals.items():
             for pairing in functional.pairings:
                 self._pairings[self._side(name), pairing] = self._atoms[self._side(name)][pairing.atom] = None
-        self._contractions = {
-            (a, b): contraction(self._bases[a], self._bases[b], tuple(wanted), np.dtype(dtype), workspace)
-            for (a, b), wanted in products.items()
-        }
+        self._matrices: dict[Sides, dict[AtomProduct, Array]] = {}
+        self._contractions: dict[Sides, PairContraction | BlockContraction] = {}
+        for sides, wanted in products.items():
+            one, two = (self._bases[side] for side in sides)
+            self._matrices[sides] = {p: device.empty((one.size, two.size)) for p in wanted}
+            self._contractions[sides] = contraction(one, two, self._matrices[sides], np.dtype(dtype), workspace)
 
     def _sides(self, name: str) -> Sides:
         if "right" not in self._bases:
@@ -261,9 +263,12 @@ class MatrixSums(Accumulator):
         return replace(block, scale=np.ldexp(block.scale, -self._exponent)) if self._exponent else block
 
     def result(self) -> dict[str, Array]:
-        matrices = {sides: products.result() for sides, products in self._contractions.items()}
+        for products in self._contractions.values():
+            products.finish()
+        get = self._workspace.device.get
+        matrices = {sides: {p: get(m) for p, m in found.items()} for sides, found in self._matrices.items()}
         sums = {k: _combine(f.expression.terms, matrices[self._sides(k)]) for k, f in self._forms.items()}
-        vectors = {key: self._workspace.device.get(v) for key, v in self._vectors.items()}
+        vectors = {key: get(v) for key, v in self._vectors.items()}
         for name, functional in self._functionals.items() if vectors else ():
             of_side = {pairing: v for (side, pairing), v in vectors.items() if side == self._side(name)}
             sums[name] = _combine(functional.expression.terms, of_side)

@@ -160,8 +160,8 @@ class Basis(BasisRecipe):
         """Return whether the atom of every function is identically zero."""
         return False
 
-    def gradient_sum(self, dtype: Any, workspace: Workspace) -> GradientSum | None:
-        """Return a fast sum of the Dirichlet form, or None for the sum over coordinates."""
+    def gradient_sum(self, out: Array, dtype: Any, workspace: Workspace) -> GradientSum | None:
+        """Return a fast sum of the Dirichlet form in `out` (p, p), or None for the sum over coordinates."""
         return None
 
     def evaluator(self, coefficients: Array, device: Device = HOST) -> Callable[[Array], Array] | None:

@@ -115,8 +115,8 @@ class RandomFourierFeatures(Basis):
         amplitude = math.sqrt(self.variance / len(self.frequencies))
         return Waves(self, block, self.frequencies, block.x.astype(float, copy=False), amplitude)
 
-    def gradient_sum(self, dtype: Any, workspace: Workspace) -> GradientSum:
-        return _FourierGradientSum(self.frequencies, constants=0)
+    def gradient_sum(self, out: Array, dtype: Any, workspace: Workspace) -> GradientSum:
+        return _FourierGradientSum(self.frequencies, out, constants=0)
 
 
 @dataclass(frozen=True)
@@ -210,8 +210,8 @@ class TrigonometricBasis(Basis):
         points = block.x.astype(float, copy=False)
         return Waves(self, block, np.asarray(self.frequencies.waves, like=points), points, math.sqrt(2), constants=1)
 
-    def gradient_sum(self, dtype: Any, workspace: Workspace) -> GradientSum:
-        return _FourierGradientSum(self.frequencies.waves, constants=1)
+    def gradient_sum(self, out: Array, dtype: Any, workspace: Workspace) -> GradientSum:
+        return _FourierGradientSum(self.frequencies.waves, out, constants=1)
 
 
 class Waves(Evaluation):
@@ -276,21 +276,20 @@ class Waves(Evaluation):
 class _FourierGradientSum:
     """Dirichlet form L = [[S S^T, -S C^T], [-C S^T, C C^T]] o (W W^T) from the Gram matrix of [C; S]."""
 
-    def __init__(self, frequencies: Array, constants: int):
-        self.frequencies, self.constants = frequencies, constants
+    def __init__(self, frequencies: Array, out: Array, constants: int):
+        self.frequencies, self.out, self.constants = frequencies, out, constants
 
     def add(self, evaluation: Any) -> None: ...
 
-    def result(self, gram: Array) -> Array:
+    def finish(self, gram: Array) -> None:
         m, waves = len(self.frequencies), slice(self.constants, None)
-        products, found = np.asarray(self.frequencies @ self.frequencies.T, like=gram), np.zeros_like(gram)
-        exchanged = found[waves, waves]
+        products, exchanged = np.asarray(self.frequencies @ self.frequencies.T, like=gram), self.out[waves, waves]
+        self.out[: self.constants] = self.out[:, : self.constants] = 0
         exchanged[:] = np.roll(gram[waves, waves], (m, m), axis=(0, 1))
         exchanged[:m, :m] *= products
         exchanged[m:, m:] *= products
         exchanged[:m, m:] *= -products
         exchanged[m:, :m] *= -products
-        return found
 
 
 def _spectral_samples(kernel: Kernel, m: int, d: int, rng: np.random.Generator) -> Array:

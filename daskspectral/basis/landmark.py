@@ -202,13 +202,13 @@ class LandmarkBasis(Basis):
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
         return _family(self.kernel)(self, block, any(a.kind == "gradient" or a.kind == "along" for a in atoms))
 
-    def gradient_sum(self, dtype: Any, workspace: Workspace) -> GradientSum | None:
+    def gradient_sum(self, out: Array, dtype: Any, workspace: Workspace) -> GradientSum | None:
         if of_distances(self.kernel):
-            return RadialGradientSum(self.kernel, self.centered_landmarks, dtype, workspace)
+            return RadialGradientSum(self.kernel, self.centered_landmarks, out, dtype, workspace)
         if of_products(self.kernel):
-            return DotGradientSum(self.kernel, self.centered_landmarks, dtype, workspace)
+            return DotGradientSum(self.kernel, self.centered_landmarks, out, dtype, workspace)
         if isinstance(self.kernel, Mahalanobis) and of_distances(self.kernel.inner):
-            return RadialGradientSum(self.kernel.inner, self.metric.centered_landmarks, dtype, workspace)
+            return RadialGradientSum(self.kernel.inner, self.metric.centered_landmarks, out, dtype, workspace)
         return None
 
     def span_gradient(self, coefficients: Array, device: Device = HOST) -> Callable[[Array], Array]:
@@ -421,11 +421,10 @@ def _family(kernel: Kernel) -> type[_LandmarkEvaluation]:
 class RadialGradientSum:
     """L = (M + Mᵀ)/2 - (Δ o G)/2 with M = (s o T) Tᵀ and G = T Tᵀ (Algorithm 3 by polarization)."""
 
-    def __init__(self, kernel: ProfileKernel, landmarks: Array, dtype: Any, workspace: Workspace):
+    def __init__(self, kernel: ProfileKernel, landmarks: Array, out: Array, dtype: Any, workspace: Workspace):
         self.landmarks, self.ratio, self.slope = landmarks, kernel.proportional, kernel.slope
-        shape = len(landmarks), len(landmarks)
-        self.m = ProductSum(workspace, shape, dtype)
-        self.g = None if self.ratio is not None else ProductSum(workspace, shape, dtype)
+        self.m = ProductSum(workspace, out, dtype)  # replaced by L at the end
+        self.g = None if self.ratio is not None else ProductSum(workspace, np.empty_like(out), dtype)
 
     def add(self, evaluation: Any) -> None:
         t = evaluation.q if self.ratio is not None else evaluation.t
@@ -433,26 +432,24 @@ class RadialGradientSum:
         if self.g is not None:
             self.g.add_square(t)
 
-    def result(self, gram: Array) -> Array:
+    def finish(self, gram: Array) -> None:
         y, m, g = self.landmarks, self.m.total, gram if self.g is None else self.g.total
-        squares, found = np.einsum("id,id->i", y, y), np.empty_like(m)
-        unit, scale = 1.0, self.slope
+        squares, unit, scale = np.einsum("id,id->i", y, y), 1.0, self.slope
         if self.ratio is not None:  # M was summed with exponents; convert to s
             unit, scale = 2 / self.ratio, self.ratio
         for rows, columns in upper_tiles(len(y)):  # reuse cached buffers: new pages cost more than the arithmetic
             delta = -2 * y[rows] @ y[columns].T
             delta += squares[rows, None] + squares[columns]
             np.maximum(delta, 0, out=delta)
+            if rows.start == columns.start:
+                delta.reshape(-1)[:: delta.shape[1] + 1] = 0  # the diagonal
             delta *= g[rows, columns]
             part = m[rows, columns] + m[columns, rows].T
             part *= unit
             part -= delta
             part *= 0.5 * scale**2
-            found[rows, columns] = part
-            found[columns, rows] = part.T
-        own = slice(None, None, len(y) + 1)  # the diagonal, where Δ is 0
-        found.reshape(-1)[own] = unit * scale**2 * m.reshape(-1)[own]
-        return found
+            m[rows, columns] = part
+            m[columns, rows] = part.T
 
 
 def upper_tiles(p: int) -> Iterator[tuple[slice, slice]]:
@@ -465,16 +462,15 @@ def upper_tiles(p: int) -> Iterator[tuple[slice, slice]]:
 class DotGradientSum:
     """L = (q'(X) q'(X)^T) o (Y Y^T) (Algorithm 2)."""
 
-    def __init__(self, kernel: ProfileKernel, landmarks: Array, dtype: Any, workspace: Workspace):
-        self.landmarks, self.slope = landmarks, kernel.slope
-        self.g = ProductSum(workspace, (len(landmarks), len(landmarks)), dtype)
+    def __init__(self, kernel: ProfileKernel, landmarks: Array, out: Array, dtype: Any, workspace: Workspace):
+        self.landmarks, self.g = kernel.slope * landmarks, ProductSum(workspace, out, dtype)
 
     def add(self, evaluation: Any) -> None:
         self.g.add_square(evaluation.t)
 
-    def result(self, gram: Array) -> Array:
-        found: Array = self.slope**2 * self.g.total * (self.landmarks @ self.landmarks.T)
-        return found
+    def finish(self, gram: Array) -> None:
+        total = self.g.total
+        total *= self.landmarks @ self.landmarks.T
 
 
 def _gradients(basis: LandmarkBasis, a: Array, x: Array) -> Array:
