@@ -241,7 +241,7 @@ def planned() -> Iterator[None]:
 def say_plan(plan: PassPlan) -> None:
     """Print the tasks and the peak memory of a pass."""
     memory = {name: int(value) for name, value in vars(plan.memory).items() if isinstance(value, int)}
-    tasks, epochs = len(plan.ranges.ranges), len(plan.ranges.epochs)
+    tasks, epochs = plan.ranges.tasks, len(plan.ranges.epochs)
     rows = plan.ranges.ranges[-1][1] if tasks else 0
     say(f"plan: {plan}", tasks=tasks, epochs=epochs, rows=rows, memory=memory)
 

@@ -148,7 +148,7 @@ def predict_memory(
         now=resident(),
         tasks=threads * (block + square * (sums * groups + 2) + reading),
         sums=square * sums * live,
-        solver=square * (sums * (1 + kept) + 10),
+        solver=square * (sums * (1 + kept) + 18),
         threads=threads,
         there=there,
         device=device,

@@ -27,11 +27,18 @@ EPOCH = 16
 class Plan:
     """Ranges (start, stop) of rows in order, one for each task; epochs of `epoch` ranges are summed in sequence.
 
-    Within an epoch, results are added two at a time: of 16 at most five wait, with 8 up to nine.
+    Within an epoch, results are added two at a time: of 16 at most five wait, with 8 up to nine. With several `parts`,
+    such as folds, a task reads a range and splits its rows, which further tasks sum, one for each part.
     """
 
     ranges: tuple[tuple[int, int], ...]
     epoch: int = EPOCH
+    parts: int = 1
+
+    @property
+    def tasks(self) -> int:
+        """Number of tasks that sum rows."""
+        return len(self.ranges) * self.parts
 
     @property
     def epochs(self) -> list[range]:
@@ -42,8 +49,10 @@ class Plan:
     def live(self, in_flight: int, size: Callable[[range], int] = lambda ranges: 1) -> int:
         """Return the most partial sums that wait in the trees of `in_flight` epochs, while others are made.
 
-        Sums are added in place. `size` returns the size of a sum over some ranges.
+        Sums are added in place. `size` returns the size of a sum over some ranges, or of one part.
         """
+        if self.parts > 1:
+            return sum(self.parts * max(1, (len(epoch) - 1).bit_length()) for epoch in self.epochs[:in_flight])
         waiting = 0
         for number, epoch in enumerate(self.epochs[:in_flight]):
             levels = (len(epoch) - 1).bit_length()

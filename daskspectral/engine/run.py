@@ -28,7 +28,19 @@ from daskspectral.devices import least_rows
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.plan import Plan
 from daskspectral.engine.scheduler import Scheduler, active_scheduler
-from daskspectral.engine.tasks import MapTask, ReduceTask, Shared, Tally, Total, map_range, reduce_range, stopped
+from daskspectral.engine.tasks import (
+    MapTask,
+    ReduceTask,
+    Shared,
+    Tally,
+    Total,
+    map_range,
+    part_of,
+    reduce_range,
+    split_range,
+    stopped,
+    sum_part,
+)
 from daskspectral.engine.threads import one_blas_thread
 from daskspectral.errors import InvalidRowError, PointError, Stopped, raise_on_signals
 
@@ -161,13 +173,16 @@ class Run:
         sizes, epochs = [stop - start for start, stop in self.plan.ranges], self.plan.epochs
         first = 0 if checkpoint is None else checkpoint.epochs
         restored = sum(sizes[i] for epoch in epochs[:first] for i in epoch)
-        left = {i for epoch in epochs[first:] for i in epoch}
+        summed = function is reduce_range
+        parts = self.plan.parts if summed else 1
+        left = {key for epoch in epochs[first:] for key in _results(tasks, epoch, parts)}
 
         def done(key: Any) -> None:  # several times for a task that is repeated, and from several threads
             if isinstance(key, tuple) and key[0] == tasks:
                 with suppress(KeyError):
-                    left.remove(key[1])
-                    bar.update(sizes[key[1]])
+                    left.remove(key)
+                    size, part = sizes[key[1]], 1 if parts == 1 else key[2]
+                    bar.update(size * part // parts - size * max(0, part - 1) // parts)
 
         def place(key: Any) -> str:
             kind, *numbers = key if isinstance(key, tuple) else (key,)
@@ -191,17 +206,14 @@ class Run:
             def graphs() -> Iterator[tuple[dict[Any, Any], list[Any]]]:
                 for epoch in epochs[first:]:
                     graph = self._ranges(function, epoch, blocks, scheduler, token, tasks) | constants
-                    summed = function is reduce_range
-                    yield (
-                        graph,
-                        self._tree(graph, epoch, token, tasks, scheduler) if summed else [(tasks, i) for i in epoch],
-                    )
+                    keys = _results(tasks, epoch, parts)
+                    yield graph, _tree(graph, keys, f"tree-{token}", scheduler) if summed else keys
 
             def results() -> Iterator[list[Any]]:
                 ahead, held = graphs(), None
                 sent = 0 if scheduler.shares_memory else self._sent(blocks)
                 for epoch in epochs[first:]:
-                    missing = max(0, scheduler.in_flight(self.plan.epoch, held) - len(pending))
+                    missing = max(0, scheduler.in_flight(self.plan.epoch * parts, held) - len(pending))
                     pending.extend(starmap(scheduler.submit, islice(ahead, missing)))
                     stop: BaseException | None = None
                     try:
@@ -215,8 +227,8 @@ class Run:
                         stop, value = signalled, _despite_signals(partial(scheduler.result, pending[0]), since)
                     pending.popleft()
                     held = sent + sizeof(value)
-                    for i in epoch:  # of those that were not reported, or not yet
-                        done((tasks, i))
+                    for key in _results(tasks, epoch, parts):  # of those that were not reported, or not yet
+                        done(key)
                     yield value
                     if stop is not None:
                         raise stop
@@ -255,22 +267,38 @@ class Run:
                     parts += [name, blocks.add(graph, name, start, stop)]
                 else:
                     parts += [name, reader if scheduler.shares_memory else reader.localize(start, stop)]
-            graph[tasks, i] = (function, f"shared-{token}-graph", f"state-{token}-graph", start, stop, *parts)
+            shared, split = f"shared-{token}-graph", f"split-{token}"
+            if function is not reduce_range or self.plan.parts == 1:
+                graph[tasks, i] = (function, shared, f"state-{token}-graph", start, stop, *parts)
+                continue
+            graph[split, i] = (split_range, shared, start, stop, *parts)
+            graph[tasks, i, 0] = (part_of, (split, i), 0)
+            for part in range(1, self.plan.parts + 1):
+                graph[split, i, part] = (part_of, (split, i), part)
+                graph[tasks, i, part] = (sum_part, shared, start, stop, part - 1, (split, i, part))
         return graph
 
-    def _tree(self, graph: dict[Any, Any], epoch: range, token: str, tasks: str, scheduler: Scheduler) -> list[Any]:
-        """Return a list with the key of the sum of an epoch.
 
-        Sums are added in place, except on clusters, which need results of tasks again if a worker is lost.
-        """
-        level, keys, plus = 0, [(tasks, i) for i in epoch], iadd if scheduler.shares_memory else add
-        while len(keys) > 1:
-            above: list[Any] = []
-            for j in range(0, len(keys), 2):
-                above.append((f"tree-{token}", epoch.start, level, j))
-                graph[above[-1]] = (reduce, plus, keys[j : j + 2])
-            keys, level = above, level + 1
-        return keys
+def _results(tasks: str, epoch: range, parts: int) -> list[tuple[Any, ...]]:
+    """Return the keys of results of an epoch in the order of addition; part 0 has the sums without parts."""
+    if parts == 1:
+        return [(tasks, i) for i in epoch]
+    return [(tasks, i, part) for part in range(parts + 1) for i in epoch]
+
+
+def _tree(graph: dict[Any, Any], keys: list[Any], name: str, scheduler: Scheduler) -> list[Any]:
+    """Add tasks to a graph that add results two at a time, and return a list with the key of the sum.
+
+    Sums are added in place, except on clusters, which need results of tasks again if a worker is lost.
+    """
+    level, first, plus = 0, keys[0][1], iadd if scheduler.shares_memory else add
+    while len(keys) > 1:
+        above: list[Any] = []
+        for j in range(0, len(keys), 2):
+            above.append((name, first, level, j))
+            graph[above[-1]] = (reduce, plus, keys[j : j + 2])
+        keys, level = above, level + 1
+    return keys
 
 
 def _despite_signals(function: Callable[[], Any], since: float) -> Any:

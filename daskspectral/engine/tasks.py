@@ -28,7 +28,11 @@ stopped: set[str] = set()  # runs of this process that were interrupted; their t
 
 
 ReduceTask = Callable[[Batches, Any], dict[str, Array]]
-"""Function of the batches of one range and a state: named arrays that add, none of which the state shares."""
+"""Function of the batches of one range and a state: named arrays that add, none of which the state shares.
+
+If the plan has parts, its method `split` returns a list of sums without parts and the rows of each, None without rows,
+and `sum_part` returns the sums of the rows of a part, by its number.
+"""
 
 
 @dataclass(frozen=True)
@@ -81,9 +85,8 @@ class Total:
         if self.bad is not None or other.bad is not None:
             worst = [t.bad for t in (self, other) if t.bad is not None]
             return Total({}, bad=min(worst, key=lambda bad: bad.row))
-        some = self if self.count else other  # a range without a row has no sums to add
         return Total(
-            add(self.sums, other.sums) if self.count and other.count else some.sums,
+            add(self.sums, other.sums),
             self.weight + other.weight,
             self.count + other.count,
             self.skipped + other.skipped,
@@ -127,9 +130,35 @@ def reduce_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any)
     """Return the total of one range; an error has a note with the rows of the range."""
     batches = _batches(shared, start, stop, parts)
     sums, bad = _done(shared, batches, lambda read: shared.task(read, state), "summing")
-    if bad is not None:
-        return Total({}, bad=bad)
-    return Total(sums, batches.weight, batches.count, batches.skipped)
+    return Total({}, bad=bad) if bad is not None else _total(sums, batches)
+
+
+def split_range(shared: Shared, start: int, stop: int, *parts: Any) -> list[Any]:
+    """Return the total of one range without its parts, and the rows of each part."""
+    batches = _batches(shared, start, stop, parts)
+    found, bad = _done(shared, batches, shared.task.split, "splitting")
+    return [Total({}, bad=bad)] if bad is not None else [_total(found[0], batches), *found[1:]]
+
+
+def part_of(found: list[Any], number: int) -> Any:
+    """Return an entry of a list, None beyond its end."""
+    return found[number] if number < len(found) else None
+
+
+def sum_part(shared: Shared, start: int, stop: int, number: int, rows: Any) -> Total:
+    """Return the total of a part of one range, without weight and count."""
+    if rows is None:
+        return Total({})
+    if shared.token in stopped:
+        raise InterruptedError("the run was stopped")
+    none = _batches(shared, start, stop, ())
+    sums, bad = _done(shared, none, lambda _: shared.task.sum_part(rows, number), "summing")
+    return Total({}, bad=bad) if bad is not None else Total(sums)
+
+
+def _total(sums: Mapping[str, Any], batches: Batches) -> Total:
+    """Return the total of a range; one without rows has no sums to add."""
+    return Total(sums if batches.count else {}, batches.weight, batches.count, batches.skipped)
 
 
 def map_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any) -> tuple[Array | None, Tally, Bad | None]:

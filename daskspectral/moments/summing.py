@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,13 +60,41 @@ class SumTask:
         Raises PointError for a point outside the domain.
         """
         workspace = self.measure.workspace()
-        with workspace.device.guarded():
-            return self._sums(batches, workspace)
+        groups: dict[int, _GroupSums] = {}
 
-    def _sums(self, batches: Iterable[Rows], workspace: Workspace) -> dict[str, Any]:
+        def add(group: int, rows: Rows, whole: bool) -> None:
+            if group not in groups:
+                groups[group] = _GroupSums(self, workspace)
+            groups[group].add(rows, whole)
+
+        with workspace.device.guarded():
+            sums = self._read(batches, add)
+            if self.groups is None:
+                return sums | groups.get(0, _GroupSums(self, workspace)).result()
+            for group in sorted(groups):  # one by one, to release memory
+                for name, values in _named(group, groups.pop(group).result()).items():
+                    sums[name] = sums[name] + values if name in sums else values
+        return sums
+
+    def split(self, batches: Iterable[Rows]) -> list[Any]:
+        """Return a list of the sums over all groups, and the rows of each group, None without rows."""
+        assert self.groups is not None
+        parts: list[list[Rows]] = [[] for _ in range(self.groups.number)]
+        sums = self._read(batches, lambda group, rows, whole: parts[group].append(rows))
+        return [sums, *(_joined(rows) if rows else None for rows in parts)]
+
+    def sum_part(self, rows: Rows, group: int) -> dict[str, Any]:
+        """Return the sums of the rows of a group."""
+        workspace = self.measure.workspace()
+        with workspace.device.guarded():
+            sums = _GroupSums(self, workspace)
+            sums.add(rows, whole=True)
+            return _named(group, sums.result())
+
+    def _read(self, batches: Iterable[Rows], add: Callable[[int, Rows, bool], None]) -> dict[str, Any]:
+        """Call `add` with the rows of each group of a batch, and return the sums over all groups."""
         groups = self.groups
         order = None if self.runs is None else RunSums(self.runs)
-        parts: dict[int, _GroupSums] = {} if groups is not None else {0: _GroupSums(self, workspace)}
         weight, count = np.zeros((2, groups.number if groups else 1))
         sample: Sample | None = None
         directions = directions_of(self.measure.left) if self.followed else None
@@ -87,22 +115,18 @@ class SumTask:
                 batch = {**batch, TESTED: np.broadcast_to(np.asarray(drawn, float), len(batch["x"]))}
             fields = self.operator.prepared(batch, self.scale, self.columns)
             for group, rows in ((0, fields),) if groups is None else groups.split(fields):
-                if group not in parts:
-                    parts[group] = _GroupSums(self, workspace)
                 count[group] += len(rows["x"])
                 weight[group] += rows["weight"].sum() if "weight" in rows else len(rows["x"])
-                parts[group].add({k: v for k, v in rows.items() if k != FOLD}, whole=len(rows["x"]) == len(batch["x"]))
+                add(group, {k: v for k, v in rows.items() if k != FOLD}, len(rows["x"]) == len(batch["x"]))
         sums: dict[str, Any] = {} if order is None else {ORDER: order.result()}
         sums |= {} if sample is None else {SAMPLE: sample}
         sums |= {} if lagged is None else {AUTOCOVARIANCE: lagged.result()}
-        if groups is None:
-            return sums | parts[0].result()
-        sums |= {WEIGHT: weight, COUNT: count}
-        for group in sorted(parts):  # one by one, to release memory
-            for name, values in parts.pop(group).result().items():
-                key = name_in(ALL if name in UNFOLDED else group, name)
-                sums[key] = sums[key] + values if key in sums else values
-        return sums
+        return sums if groups is None else sums | {WEIGHT: weight, COUNT: count}
+
+
+def _named(group: int, sums: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the sums of a group by their names among those of all groups."""
+    return {name_in(ALL if name in UNFOLDED else group, name): values for name, values in sums.items()}
 
 
 class _GroupSums:

@@ -23,6 +23,7 @@ Array = NDArray[Any]
 DEFAULT = 10
 MOST = 100
 LEAST_JOINED = 4  # tasks
+SPLIT_SHARE = 4  # rows are held for their folds if a task has so many times more bytes of sums than of rows
 MANY_TASKS = 100  # as many of them as folds are joined, so that the sums of a fold are not sent more often
 SHORT_EPOCH = 4  # tasks per epoch if tasks have sums of many folds, which must not accumulate
 BRIEF = 10  # rows of a block below which complete series are held out, if there are enough
@@ -149,21 +150,27 @@ def continued_folds(before: Folds | None, value: Any) -> FoldRequest | None:
     return replace(request, labels=labels, values=np.arange(len(known)), names=before.labels, before=before)
 
 
-def joined_plan(plan: Plan, fold_rule: FoldRule | None, *, block: int, row_bytes: int, functions: int) -> Plan:
+def joined_plan(
+    plan: Plan, fold_rule: FoldRule | None, *, block: int, row_bytes: int, functions: int, parts: int
+) -> Plan:
     """Return the plan with tasks joined, if their rows are in many folds, to limit memory.
 
-    Tasks are joined until each fold has a block of rows per task, with at least four tasks, or until there are a
-    hundred; and until a task has as many rows as there are functions: p x p sums of fewer rows cost more than the rows.
+    If sums are much larger than the rows, tasks are joined until a range has one task for each of `parts`, the groups
+    of rows. Otherwise they are joined until each fold has a block of rows per task, with at least four tasks, or until
+    there are a hundred; and until a task has as many rows as there are functions: p x p sums of fewer rows cost more.
     """
     if fold_rule is None or max(fold_rule.most(start, stop) for start, stop in plan.ranges) <= 2:
         return plan
     count, longest = len(plan.ranges), max(stop - start for start, stop in plan.ranges)
-    joined = min(count // LEAST_JOINED, fold_rule.number * block // longest)
-    joined = max(joined, min(count // MANY_TASKS, fold_rule.number), -(-functions // longest))
+    split = parts > 1 and count > 1 and SPLIT_SHARE * longest * row_bytes < 16 * functions**2
+    joined = -(-count // max(1, count // parts))
+    if not split:
+        joined = min(count // LEAST_JOINED, fold_rule.number * block // longest)
+        joined = max(joined, min(count // MANY_TASKS, fold_rule.number), -(-functions // longest))
     joined = max(1, min(joined, TASK_BYTES // (longest * row_bytes)))
-    parts = [plan.ranges[i : i + joined] for i in range(0, count, joined)]
-    spans = tuple((part[0][0], part[-1][1]) for part in parts)
-    return replace(plan, ranges=spans, epoch=min(plan.epoch, SHORT_EPOCH))
+    spans = [plan.ranges[i : i + joined] for i in range(0, count, joined)]
+    ranges = tuple((span[0][0], span[-1][1]) for span in spans)
+    return replace(plan, ranges=ranges, epoch=min(plan.epoch, SHORT_EPOCH), parts=parts if split else 1)
 
 
 @dataclass(frozen=True, eq=False)

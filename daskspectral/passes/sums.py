@@ -162,7 +162,7 @@ class PassPlan:
     faster: float | None = None
 
     def __str__(self) -> str:
-        tasks, epochs = len(self.ranges.ranges), len(self.ranges.epochs)
+        tasks, epochs = self.ranges.tasks, len(self.ranges.epochs)
         text = f"{tasks} task{'s' * (tasks > 1)} in {epochs} epoch{'s' * (epochs > 1)}; {self.memory}"
         if self.faster is None:
             return text
@@ -215,7 +215,8 @@ def plan_sums(
     block = max(DENSE_ROWS, least_rows(device))
     fold_rule = None if folds is None else folds.fold_rule(source)
     if cost is None:  # other sums are small for any number of rows per task
-        plan = joined_plan(plan, fold_rule, block=block, row_bytes=source.row_bytes, functions=p)
+        parts = 1 if fold_rule is None or device != "cpu" else fold_rule.number + apart
+        plan = joined_plan(plan, fold_rule, block=block, row_bytes=source.row_bytes, functions=p, parts=parts)
 
     def groups(ranges: range) -> int:
         if fold_rule is None:
@@ -223,12 +224,12 @@ def plan_sums(
         return fold_rule.most(plan.ranges[ranges[0]][0], plan.ranges[ranges[-1]][1]) + apart
 
     kept = 0 if fold_rule is None else fold_rule.number + apart
-    most = max(groups(range(i, i + 1)) for i in range(len(plan.ranges)))
+    most = max(groups(range(i, i + 1)) for i in range(len(plan.ranges))) if plan.parts == 1 else 1
     longest = max(b - a for a, b in plan.ranges)
     read, x = chunk_bytes(source, longest, device), source.readers["x"]
     if most == 1 and x.chunk:  # blocks are not larger than a read
         block = min(block, max(x.chunk, READ_BYTES // max(1, x.shape[1] * x.dtype.itemsize)))
-    in_flight = 1 + math.ceil(threads / plan.epoch)
+    in_flight = 1 + math.ceil(threads / (plan.epoch * plan.parts))
     live, clustered = plan.live(in_flight, groups), active_client() is not None
     if clustered or len(plan.epochs) > in_flight:
         live += max(1, kept)  # the sum of earlier epochs
@@ -257,8 +258,11 @@ def plan_sums(
             dtype=dtype,
             device=device,
             chunk_bytes=read,
-            task_rows=longest,
+            task_rows=-(-longest // plan.parts),
         )
+        if plan.parts > 1:  # rows of all ranges in flight, and once more while they are split
+            split = min(len(plan.ranges), in_flight * plan.epoch) + min(threads, len(plan.ranges))
+            memory = replace(memory, tasks=memory.tasks + split * longest * (source.row_bytes + 8))
     memory = released(replace(memory, choosing=choosing))
     check_memory(memory)
     return PassPlan(plan, memory, fold_rule, dtype, device)

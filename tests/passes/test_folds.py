@@ -22,16 +22,18 @@ from sklearn.base import clone
 import daskspectral as dsp
 from daskspectral.basis import Landmarks
 from daskspectral.engine import plan as planning
-from daskspectral.errors import ReliabilityWarning
+from daskspectral.errors import InvalidRowError, ReliabilityWarning
 from daskspectral.kernels import Exponential, Gaussian, Polynomial
 from daskspectral.moments import NUMBER, Moments
 from daskspectral.moments.autocovariance import ONE_SERIES, Series
 from daskspectral.moments.folds import hashed
 from daskspectral.moments.measure import UNFOLDED
+from daskspectral.moments.summing import SumTask
+from daskspectral.passes import folds as fold_plans
 from daskspectral.passes.folds import FoldRequest
 from daskspectral.spectral import choice as sides
 from daskspectral.workspace import Workspace
-from tests.common import Scheduling, assert_same_arrays, unreliable
+from tests.common import Scheduling, assert_close, assert_same_arrays, unreliable
 from tests.moments.common import folds_of
 
 RNG, N = np.random.default_rng(11), 4000
@@ -62,9 +64,10 @@ def assert_folds(moments: Moments, groups: np.ndarray, x: np.ndarray = X, weight
 
 
 @contextmanager
-def tasks(count: int) -> Iterator[None]:
-    """Plans of about so many tasks."""
+def tasks(count: int, split: bool = False) -> Iterator[None]:
+    """Plans of about so many tasks, with a task for each fold if `split`."""
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fold_plans, "SPLIT_SHARE", 0 if split else 1 << 40)
         patch.setattr(planning, "LEAST_FLOPS", 1.0)
         patch.setattr(planning, "LEAST_TASKS", count)
         yield
@@ -78,13 +81,16 @@ def tasks(count: int) -> Iterator[None]:
     st.sampled_from([1, 7, 40]),
     st.sampled_from([2, 10, "blocks", "random", "labels"]),
     st.booleans(),
+    st.booleans(),
 )
-def test_each_row_is_in_one_fold_for_any_chunks(cuts: list[int], count: int, rule: Any, weighted: bool) -> None:
+def test_each_row_is_in_one_fold_for_any_chunks(
+    cuts: list[int], count: int, rule: Any, weighted: bool, split: bool
+) -> None:
     edges = np.unique([0, *cuts, N])
     x = da.from_array(X, chunks=(tuple(np.diff(edges).tolist()), 2))
     labels = np.arange(N) * 13 % 5
     weight = WEIGHT if weighted else None
-    with tasks(count), dask.config.set(scheduler="synchronous"):
+    with tasks(count, split), dask.config.set(scheduler="synchronous"):
         moments = make(folds=labels if rule == "labels" else rule).fit(x, sample_weight=weight).moments_
     groups = {"blocks": np.repeat(np.arange(10), N // 10), "labels": labels}.get(rule)
     number = 10 if rule == "random" else rule
@@ -119,11 +125,15 @@ def test_copies_of_a_row_are_as_good_as_its_weight_and_warned_of(times: int, sta
 
 
 @pytest.mark.parametrize(("name", "count"), [("threads 3", 130), pytest.param("cluster", 130, marks=pytest.mark.slow)])
-def test_the_same_bits_on_every_scheduler(count: int, name: str, scheduling: Scheduling, tmp_path: Path) -> None:
+@pytest.mark.parametrize("split", [False, True])
+def test_the_same_bits_on_every_scheduler(
+    split: bool, count: int, name: str, scheduling: Scheduling, tmp_path: Path
+) -> None:
     zarr.create_array(tmp_path / "x.zarr", data=X, chunks=(N // count, 2))
     drawn = make(Landmarks(SMOOTH, 60, method="uniform"), random_state=0)
-    with tasks(count):
+    with tasks(count, split):
         with dask.config.set(scheduler="synchronous"):
+            assert (drawn.plan(tmp_path / "x.zarr").ranges.parts > 1) == split
             wanted = clone(drawn).fit(tmp_path / "x.zarr")
         with scheduling(name):
             found = clone(drawn).fit(tmp_path / "x.zarr")
@@ -132,6 +142,47 @@ def test_the_same_bits_on_every_scheduler(count: int, name: str, scheduling: Sch
     assert_same_arrays(folds_of(found).arrays, folds_of(wanted).arrays)
     assert folds_of(found).count.tolist() == folds_of(wanted).count.tolist()
     assert folds_of(wanted).count[-1] == 60
+
+
+@pytest.mark.parametrize("scheduler", ["synchronous", "threads"])
+def test_tasks_of_folds_skip_report_and_resume_as_others(
+    scheduler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, bad, drawn = X.copy(), [17, 18, 3999], make(Landmarks(SMOOTH, 60, method="uniform"), random_state=0)
+    x[bad, 1] = np.nan
+    with dask.config.set(scheduler=scheduler):
+        with tasks(130):
+            wanted = drawn.fit(dsp.Rows(x, on_invalid="skip"), sample_weight=WEIGHT).moments_
+        with tasks(130, split=True), monkeypatch.context() as patch:
+            with pytest.raises(InvalidRowError) as caught:
+                drawn.fit(x)
+            patch.setattr(SumTask, "sum_part", stopping := Stopping(SumTask.sum_part, 100))
+            skipped = dsp.Rows(x, on_invalid="skip")
+            with pytest.raises(ZeroDivisionError) as stopped:
+                drawn.fit(skipped, sample_weight=WEIGHT, checkpoint=tmp_path / "run")
+            stopping.left = N
+            found = drawn.fit(skipped, sample_weight=WEIGHT, checkpoint=tmp_path / "run").moments_
+    assert caught.value.row == 17
+    assert "while summing rows" in stopped.value.__notes__[0]
+    assert N - stopping.left < 11 * 11  # the first epoch is not summed again
+    assert (found.skipped, found.count) == (3, wanted.count)
+    assert_close(found.weight, wanted.weight, 1e-12)
+    assert_close(found.arrays, wanted.arrays, 1e-12)
+    assert_close(folds_of(found).arrays, folds_of(wanted).arrays, 1e-12)
+
+
+class Stopping:
+    """A method that fails once a number of calls are left."""
+
+    def __init__(self, method: Any, left: int):
+        self.method, self.left = method, left
+
+    def __get__(self, task: Any, owner: Any) -> Any:
+        return lambda *given: self(task, *given)
+
+    def __call__(self, task: Any, *given: Any) -> Any:
+        self.left -= 1
+        return self.method(task, *given) if self.left else 1 / 0
 
 
 @pytest.mark.parametrize("folds", [1, "block", np.arange(N - 1) % 3, [1, "a", None] * 5], ids=str)
