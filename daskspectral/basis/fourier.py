@@ -30,11 +30,8 @@ SMOOTHNESS, SCALE = 2.5, 2 * math.pi / 10  # scale of the Matérn kernel of angl
 class RandomFourierFeatures(Basis):
     """Random Fourier features √(variance / m) cos(w_i.x) and √(variance / m) sin(w_i.x), p = 2 m.
 
-    The cosines are first. The mean of φ(x).φ(y) over w is the kernel, φ(x).φ(y) depends on x - y alone, and |φ(x)|² =
-    variance = k(x, x). The Dirichlet form follows from the Gram matrix.
-
-    All derivatives exist, but frequencies of Exponential and Matern(0.5) have no second moment: a few very fast
-    oscillations dominate the Dirichlet form.
+    The mean of φ(x).φ(y) over w is the kernel, and |φ(x)|² = variance = k(x, x). Frequencies of Exponential and
+    Matern(0.5) have no second moment: a few very fast oscillations dominate the Dirichlet form.
 
     Parameters
     ----------

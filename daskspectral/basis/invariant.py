@@ -36,12 +36,12 @@ def _check(harmonic: Any, group: Any) -> None:
 @final
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class InvariantBasis(LevelBasis):
-    """Functions of a manifold's first levels that are invariant under a group.
+    """Functions of a manifold's first levels that are invariant under a group, |f(g x) - f(x)| to rounding.
 
-    These are all invariant functions of the levels, orthonormal for the uniform probability, the constant 1 first;
-    |f(g x) - f(x)| is rounding error. In levels whose harmonics φ were built they are Uᵀ φ, U an orthonormal basis of
-    {a : D(g) a = a for every generator g, dD(X) a = 0 for every X of the algebra}. Eigenspaces of more than 250
-    functions on spheres of five or more coordinates are not built if the group permutes these, up to signs.
+    All invariant functions of the levels, orthonormal for the uniform probability, the constant 1 first. With
+    harmonics φ of a level they are Uᵀ φ, U an orthonormal basis of {a : D(g) a = a for every generator g, dD(X) a = 0
+    for every X of the algebra}. Eigenspaces of more than 250 functions on spheres of five or more coordinates are not
+    built if the group permutes these, up to signs.
 
     Parameters
     ----------
@@ -104,10 +104,10 @@ class InvariantBasis(LevelBasis):
     ) -> InvariantBasis:
         """Return the whole levels with at most `most_invariant` invariant functions together.
 
-        Functions are counted by characters, without building eigenspaces, if the group can be averaged over. Levels
-        that must be built are included up to a cost of some seconds, or, if given, up to `most` harmonics D;
-        `most_terms` bounds the cost per row. Trailing levels without invariant functions are left out. `invariants` of
-        the same manifold and group are reused. Raises ValueError if a generator is not an isometry of the manifold.
+        Functions are counted by characters, without building eigenspaces, if the group can be averaged over; other
+        levels up to a cost of some seconds or, if given, up to `most` harmonics D. `most_terms` bounds the cost per
+        row. Trailing levels without invariant functions are left out. Raises ValueError if a generator is not an
+        isometry of the manifold.
         """
         invariants = invariants or Invariants.of(manifold, group)
         found = harmonics = terms = number = 0

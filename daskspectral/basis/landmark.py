@@ -143,10 +143,9 @@ class LandmarkBasis(Basis):
 
     @cached_property
     def center(self) -> Array:
-        """Landmarks' mean, subtracted from points and landmarks, or 0.
+        """Landmarks' mean, subtracted from points and landmarks, or 0 for kernels that depend on the origin.
 
-        It is 0 for kernels that depend on the origin. Dot-product kernels, and sums and products with these, are
-        centered if the origin is far from all landmarks, where their functions would be nearly constant.
+        Dot-product kernels, and sums and products with these, are centered if the origin is far from all landmarks.
         """
         kernel = self.kernel
         found: Array = self.landmarks.mean(axis=0)

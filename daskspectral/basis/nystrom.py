@@ -142,11 +142,10 @@ class Landmarks(OpenKernel, BasisRecipe):
         return LandmarkBasis(sample.periodic(self.open_kernel), np.ones((1, sample.dimension)))
 
     def resolved(self, sample: Sample, rng: np.random.Generator) -> Landmarks:
-        """Return the recipe with landmarks as points of the data, and the scale of their kernel.
+        """Return the recipe with landmarks as points of the data, and the scale of their kernel, from one sample.
 
-        One sample of rows, from at most one cheap pass, is used for both. Raises InvalidRowError for an invalid row
-        (on_invalid="raise"), ValueError if no row is valid. Warns (RankWarning) if fewer distinct landmarks than
-        requested are found, unless the number is `at_most`.
+        Raises InvalidRowError for an invalid row (on_invalid="raise"), ValueError if no row is valid. Warns
+        (RankWarning) if fewer distinct landmarks than requested are found, unless the number is `at_most`.
         """
         kernel, method = sample.periodic(self.open_kernel), self.method
         p = self.cost(sample.operator, sample.dimension, sample.n_rows) if self.drawn else 0

@@ -69,9 +69,9 @@ def maximize_lbfgs(
 ) -> tuple[Iterate, list[float]]:
     """Return the last iterate of limited-memory BFGS with power steps, and the objective after each pass.
 
-    The objective never decreases: a step must satisfy approximate Wolfe conditions (Hager and Zhang 2005). After three
-    rejections, and in the first `warm_up` steps, a power step (Algorithm 1, Fanuel et al. 2022) replaces it. The
-    iteration ends at `residual`, after `max_passes`, if `stop` returns True, or if no step improves.
+    The objective never decreases, by approximate Wolfe conditions (Hager and Zhang 2005). Power steps (Algorithm 1,
+    Fanuel et al. 2022) are the first `warm_up` ones, and after three rejections. The iteration ends at `residual`,
+    after `max_passes`, if `stop` returns True, or if no step improves.
     """
     objectives: list[float] = []
 

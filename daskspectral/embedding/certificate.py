@@ -21,13 +21,10 @@ class Certificate(Registered):
 
     `least_eigenvalue` is that of diag(y) - Abar, y_i = (Abar B)_ii / d_i, or a lower bound; the optimum exceeds the
     objective by at most `gap` = max(0, -least_eigenvalue) sum d. `optimal` is True if the relative gap is within the
-    tolerance. `products` counts products with the kernel.
-
-    With landmarks the certificate is of the problem at the landmarks, and `approximation` estimates the relative error
-    of its Gram matrix E Eᵀ from 1000 probe rows: the distance from the matrix at half the landmarks, times the
-    decrease of its change in one step of the full problem. For a `KernelEmbedding`, the eigenvalue is that of diag(y)
-    - (K_bar / n² - λ K^+) in the range of K, and `error`, the largest |diag(B) - d| / d, must be within the tolerance
-    too.
+    tolerance. `products` counts products with the kernel. With landmarks, `approximation` estimates the relative error
+    of E Eᵀ from 1000 probe rows: the distance from the matrix at half the landmarks, times the decrease of its change
+    in one step of the full problem. For a `KernelEmbedding`, the eigenvalue is that of diag(y) - (K_bar / n² - λ K^+)
+    in the range of K, and `error`, the largest |diag(B) - d| / d, must be within the tolerance too.
     """
 
     least_eigenvalue: float

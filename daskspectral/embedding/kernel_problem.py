@@ -117,7 +117,7 @@ class KernelizedSolution:
 
     `inner` is B (q, q), `dual` y (m,), `objective` Tr(C B), `least_eigenvalue` that of diag(y) - (K_bar / n² - λ K^+)
     in the range of K. The optimum exceeds the objective by at most `gap` = Tr(Z B) + |(d - diag B').y| + max(0,
-    -least_eigenvalue) sum(d); `relative_gap` is gap / max(|Tr(C B)|, |d.y|). `error` is the largest |diag(B') - d| /
+    -least_eigenvalue) sum(d); `relative_gap` divides by max(|Tr(C B)|, |d.y|). `error` is the largest |diag(B') - d| /
     d.
     """
 

@@ -258,9 +258,8 @@ class LowRankProblem(AscentProblem):
     """Problem in coordinates Z (q, r) at landmarks, in concave-convex form.
 
     The objective 2 Σ_i √(d_i) |F_iᵀ Z| - |P Z|² has the maximum Tr(Abar B) at h_i = F_iᵀ Z / |F_iᵀ Z|, the gradient 2
-    (Z' - Z) with the power step Z' = Σ_i √(d_i) F_i h_iᵀ, and the Hessian 2 (S - I) with S between 0 and I at the
-    optimum. Each point is scaled so that the objective is largest, |P Z|². `gradient_sums` and `certificate_sums`
-    return the sums of `GradientTask` and `CertificateTask` for V (p, r).
+    (Z' - Z) with the power step Z' = Σ_i √(d_i) F_i h_iᵀ, and the Hessian 2 (S - I), 0 ≤ S ≤ I at the optimum. Points
+    are scaled so that the objective is largest, |P Z|².
     """
 
     whitened: LandmarkWhitening

@@ -27,9 +27,9 @@ STEPS = 1000  # applications of the generators, after which a growing range coun
 def ranges_of(source: Source, group: Group | None) -> Interval:
     """Return the product of intervals over the columns' ranges, of equal lengths, in one pass.
 
-    A range more than three times as wide as that between the quantiles .001 and .999 is cut a quarter of this width
-    beyond them, with a ReliabilityWarning. Ranges are widened so that the group maps them onto each other. Raises
-    ValueError if all columns are constant, and as `symmetric_ranges`.
+    A range more than three times that between the quantiles .001 and .999 is cut a quarter of this width beyond them,
+    with a ReliabilityWarning. Ranges are widened so that the group maps them onto each other. Raises ValueError if all
+    columns are constant, and as `symmetric_ranges`.
     """
     extent = extent_of(source, np.random.default_rng(0))
     ends = np.transpose([_range(axis, extent, source) for axis in range(source.dimension)])

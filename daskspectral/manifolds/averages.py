@@ -37,11 +37,10 @@ class ElementBlock:
 class PermutationAverage:
     """Mean over the permutations within blocks of all d ≥ 3 coordinates; `even` if x -> -x is in the group.
 
-    Zbar(v, w) = mean of Z_l(v . g w) is the reproducing kernel of the invariant functions of degree l on the unit
-    sphere, for the uniform probability; its trace is their number. E (v . g w)^l = sum over partitions lambda of l
-    with at most n parts of M_lambda(v) M_lambda(w), M_lambda^2 = l! / (prod lambda_i!) m_lambda^2 / (the number of
-    monomials in m_lambda), m_lambda the monomial symmetric functions. Several blocks have a partition each; changes of
-    sign keep even parts.
+    Zbar(v, w) = mean of Z_l(v . g w) reproduces the invariant functions of degree l on the unit sphere. E (v . g w)^l
+    = sum over partitions lambda of l of M_lambda(v) M_lambda(w), M_lambda^2 = l! / (prod lambda_i!) m_lambda^2 / (the
+    number of monomials in m_lambda), m_lambda the monomial symmetric functions. Blocks have a partition each; signs
+    keep even parts.
     """
 
     blocks: tuple[ElementBlock, ...]
@@ -89,9 +88,8 @@ class PermutationAverage:
 class SymmetricHarmonics(Functions):
     """Harmonics Q (r, q) times the M_lambda of one degree, symmetric in each block of coordinates.
 
-    The rows of Q are an orthonormal basis of the null space of the Laplace operator in the M_lambda, orthonormal in
-    the inner product with the reproducing kernel sum of M_lambda(v) M_lambda(w); for harmonics it is that of L2 of the
-    sphere, up to sqrt(c_l).
+    The rows of Q are an orthonormal basis of the null space of the Laplace operator in the M_lambda, for the inner
+    product with the reproducing kernel sum of M_lambda(v) M_lambda(w), that of L2 of the sphere up to sqrt(c_l).
     """
 
     average: PermutationAverage

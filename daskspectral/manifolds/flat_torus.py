@@ -152,11 +152,11 @@ class FlatTorus(Torus):
 @final
 @dataclass(frozen=True)
 class PeriodicBox(Torus, Flat):
-    """Box prod_i [lower_i, upper_i) with periodic sides, in coordinates x (c, m); x_i + L_i is the same as x_i.
+    """Box prod_i [lower_i, upper_i) with periodic sides L_i, in coordinates x (c, m).
 
-    With the Euclidean metric and sides L_i, the eigenvalues are Σ_i (2π k_i / L_i)² over k in Z^m, with eigenfunctions
-    exp(2π i Σ_i k_i x_i / L_i); values that agree to a relative 1e-9 are one level. Isometries are x -> A x + b with a
-    signed permutation A that maps each side to a side of the same length.
+    The eigenvalues are Σ_i (2π k_i / L_i)² over k in Z^m, with eigenfunctions exp(2π i Σ_i k_i x_i / L_i); values that
+    agree to a relative 1e-9 are one level. Isometries are x -> A x + b with a signed permutation A that maps each side
+    to a side of the same length.
 
     Parameters
     ----------
@@ -270,11 +270,10 @@ class WaveSpace(Eigenspace):
         return csr_array((np.concatenate([-speed, speed]), where), shape=(2 * h, 2 * h))
 
     def closed_form(self, isometries: Sequence[Isometry], algebra: Sequence[KillingField]) -> csr_array:
-        """Return a sparse basis with one function for each closed orbit of frequencies.
+        """Return a sparse basis with one function for each closed orbit of frequencies (with k.w = 0 for flows).
 
-        For flows, only frequencies with k.w = 0. c_(Aᵀ k) = c_k exp(i k.b) is constant along the orbit; with c_(-k)
-        the conjugate of c_k, the sum of the c_k e_k is real if the orbit contains -k with k; of two orbits k and -k
-        one has the real part, the other the imaginary part.
+        c_(Aᵀ k) = c_k exp(i k.b) along an orbit. The sum of the c_k e_k is real if the orbit contains -k with k; of
+        two orbits k and -k one has the real part, the other the imaginary part.
         """
         if self.constant:
             return csr_array(np.ones((1, 1)))

@@ -25,10 +25,10 @@ class Interval(Flat):
 
     Its functions are the Legendre polynomials prod_i √(2 l_i + 1) P_(l_i)(t_i), t_i in [-1, 1], not the cosines of the
     Laplacian, which converge slowly at free ends (for e^x, 40 cosines have an error of 3e-3, 10 polynomials of 5e-10).
-    The operator is 4 / L² times A = -d/dt (1 - t²) d/dt, with the eigenvalues 4 l (l + 1) / L²; of m coordinates (Σ_i
-    2 A_i^(1/2) / L_i)², so that functions of one coordinate precede products of several more than in a `Product`.
-    Eigenvalues that agree to a relative 1e-9 are one level. Beyond an end, functions have the values at that end.
-    Isometries are x -> A x + b with a signed permutation A that maps each side to one of the same bounds and length.
+    They are eigenfunctions of (Σ_i 2 A_i^(1/2) / L_i)², A = -d/dt (1 - t²) d/dt, with A P_l = l (l + 1) P_l: functions
+    of one coordinate precede products of several more than in a `Product`. Values that agree to a relative 1e-9 are
+    one level. Beyond an end, functions have the values at that end. Isometries are x -> A x + b with a signed
+    permutation A that maps each side to one of the same bounds and length.
 
     Parameters
     ----------

@@ -67,8 +67,8 @@ def invariant_coefficients(
     """Return an orthonormal basis U (m, r) of the coefficients invariant under a group.
 
     {a : D(g) a = a for every generator g, dD(X) a = 0 for every X of the algebra}; Uᵀ φ are invariant functions. On
-    tori U follows from the orbits of frequencies, and is sparse. Otherwise it spans the null space of B, the stacked
-    matrices D(g) - I and dD(X); the projection a - B^+ B a (Proposition 6, Soleymani et al. 2025) is U Uᵀ a.
+    tori U is sparse; otherwise it spans the null space of the stacked D(g) - I and dD(X) (Proposition 6, Soleymani et
+    al. 2025).
 
     Parameters
     ----------
@@ -187,9 +187,9 @@ def equivariant_coefficients(
     """Return an orthonormal basis U (m k, r) of the coefficients of equivariant functions.
 
     Columns are matrices A (m, k), row by row, of functions f = Aᵀ φ with D(g) A ρ(g)ᵀ = A for every generator g, and
-    dD(X) A + A drho(X)ᵀ = 0 for every X of the algebra; sparse on tori. `components` is k; `pairs` are generators with
-    ρ(g), and elements of the algebra with drho(X), each as one map of the d coordinates of a point and k more. Raises
-    ValueError for m k above 5000, and without a gap between zero and other singular values.
+    dD(X) A + A drho(X)ᵀ = 0 for every X of the algebra. `pairs` are generators and elements of the algebra, each with
+    its matrix as one map of d + k coordinates. Raises ValueError for m k above 5000, and without a gap between zero
+    and other singular values.
 
     Examples
     --------

@@ -116,9 +116,8 @@ def mode_sum(
     """Return an empty sum C_w(j) = sum_i w_i exp(-i j.t_i), |j_a| <= orders[a], of w weights.
 
     The same calls of `add` yield the same bits on any thread; a sum must not be used by two threads at a time. C(-j)
-    is exactly the conjugate of C(j). "matmul" is exact up to rounding; "nufft" has a relative precision of eps, on an
-    accelerator by cufinufft or matrix products. Sums with the same `workspace` share plan, grid and buffers. Raises
-    ImportError if finufft is not installed.
+    is exactly the conjugate of C(j). "matmul" is exact up to rounding; "nufft" has a relative precision of eps. Sums
+    with the same `workspace` share plan and buffers. Raises ImportError if finufft is not installed.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Sums of modes as matrix products of two factors, which are products of cosines and sines along the axes.
 
-An axis of frequencies up to o has the 2 o + 1 real rows 1, cos(j t), sin(j t). Products of one row of each axis span
-the modes; the first axes form the left factor, the others the right one, and a GEMM sums over points.
+An axis of frequencies up to o has the 2 o + 1 real rows 1, cos(j t), sin(j t); the first axes form the left factor,
+the others the right one, and a GEMM sums over points.
 """
 
 from __future__ import annotations

@@ -13,12 +13,10 @@ from daskspectral.solve import NormConstrained
 class Covariance(Operator):
     """Covariance operator <f, C g> = cov(f(X), g(X)), relative to the norm of the function space (PCA).
 
-    With the default kernel `Linear()` eigenvalues are the variances along principal components, means over the rows
-    (multiply by n / (n - 1) for the unbiased estimate); other kernels yield kernel principal components (Schoelkopf,
-    Smola and Mueller, 1998). `transform` returns components of variance 1. With constant=False values are second
-    moments. Columns of different units require `Rows(x, standardize=True)`; gaps are allowed with `Rows(x,
-    on_invalid="pairwise")`. For polynomial and dot-product kernels the origin is the center of the data if these are
-    far from zero.
+    With the default kernel `Linear()` eigenvalues are variances along principal components, means over the rows (times
+    n / (n - 1): unbiased); other kernels yield kernel principal components (Schoelkopf, Smola and Mueller, 1998).
+    `transform` returns components of variance 1. With constant=False values are second moments. Columns of different
+    units require `Rows(x, standardize=True)`; gaps are allowed with `Rows(x, on_invalid="pairwise")`.
 
     See Also
     --------

@@ -37,9 +37,9 @@ class Density(Registered):
     """Estimate of the density ρ of the rows, up to a factor, with the exponent a of their weights ρ^-a.
 
     ρ(x) = Σ_j n_j k(x, y_j) / Σ_j v_j k(x, y_j), at least `floor`, with a Gaussian k of width `bandwidth`: the
-    `counts` n_j (m,) are the weights of the rows nearest to the center y_j, and v_j = n_j / `heights`_j their volumes.
-    `centers` (m, e) are prepared columns, periodic ones (`periods`) as circles. ρ^-a has mean 1 over the sample;
-    `clipped` is the share of rows below the floor, `removed` the share of weight that it removed.
+    `counts` n_j (m,) are the weights of the rows nearest to the center y_j, v_j = n_j / `heights`_j. `centers` (m, e)
+    are prepared columns, periodic ones (`periods`) as circles. ρ^-a has mean 1 over the sample; `clipped` is the share
+    of rows below the floor, `removed` the share of weight that it removed.
 
     Examples
     --------
@@ -167,10 +167,9 @@ def estimate_density(
 def chosen_bandwidth(x: Array, w: Array, rng: np.random.Generator) -> float:
     """Return the width of a Gaussian kernel sum over the rows x (n, e) that best predicts local counts.
 
-    Sums over one half of the rows predict, up to a factor, sums of few rows over the other half at further test rows;
-    the score is the likelihood of Poisson counts, each divided by its expectation, so that sparse and dense regions
-    count equally. The width is then reduced by one step: noise averages out over the rows, bias does not. Widths
-    decrease by √2, so that each kernel matrix is the square of the previous one.
+    Sums over one half of the rows predict, up to a factor, counts of the other half at further test rows, by the
+    likelihood of Poisson counts divided by their expectations, so that sparse and dense regions count equally. The
+    width is then reduced by one step, √2: noise averages out over the rows, bias does not.
     """
     rows = rng.choice(len(x), min(TEST_ROWS, len(x)), replace=False)
     first = rng.permutation(len(x)) % 2 == 0

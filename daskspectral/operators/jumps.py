@@ -26,12 +26,11 @@ class NeighborJumps(Operator):
     """Random walk from a row to one of its nearest centroids, and from there to a row.
 
     With f(x) = Σ a_i(x) v_i, a(x) the weights of the centroids, the form is E w Σ_ij a_i a_j (v_i - v_j)² / 2,
-    equation (20) with the centroids as versions of a row, and the Gram matrix E w f²; w = (median r / r)² for the
-    local radius r, so that sparse and dense regions count equally. The reported values are 1 - s, for the eigenvalues
-    s² of the walk from row to row: 0 for each connected component, near 0 for clusters. A few outliers have a large
-    value.
+    equation (20), relative to E w f²; w = (median r / r)² for the local radius r, so that sparse and dense regions
+    count equally. Reported values are 1 - s, for the eigenvalues s² of the walk from row to row: 0 for each connected
+    component, near 0 for clusters, large for a few outliers.
 
-    Values are reliable if their standard error is at most about 0.003, a third of the `resolution`. Its basis is
+    Values are reliable up to a standard error of about 0.003, a third of the `resolution`. The basis is
     `basis.NearestCentroids`; intervals are conditional on the centroids, which at 20 000 rows vary the values as much
     as the rows do.
 

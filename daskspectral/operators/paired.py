@@ -42,7 +42,7 @@ def change(view: str) -> Form:
 class Cross(Operator):
     """Conditional expectation (L g)(x) = E[g(y) | x] between two views: CLIP, CCA, VAMP.
 
-    Left functions are of x, right functions of y. Without centering, constants are a pair with singular value 1.
+    Without centering, constants are a pair with singular value 1.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """Neighbor graph of points, for an independent test of slow functions.
 
-Its slowest functions resolve gaps of any width. Constants, density and dimension cancel in the ratio of the energies
-of fitted and slowest functions: 1.2 to 1.7 for good fits, 2.4 to 5.4 for a tight roll whose turns are not resolved.
+Ratios of the energies of fitted and slowest functions of the graph are 1.2 to 1.7 for good fits, 2.4 to 5.4 for a
+tight roll whose turns are not resolved.
 """
 
 from __future__ import annotations

@@ -91,8 +91,8 @@ class Pencil:
     """Penalized problem B = energy + penalty, A = gram, (p, p), in the directions determined by the data.
 
     `null` (p,) marks functions annihilated by the energy (rows of exact zeros). `root` whitens A + t (B + σ A) of the
-    others; `norm` is their penalty. λ is the last of `count` values in the directions of A above `cut`. `theta` (r,),
-    descending, and `functions` (p, r) are the eigenpairs of A in `root`. Raises ValueError if every function vanishes.
+    others; `norm` is their penalty. λ is the last of `count` values of A above `cut`; `theta` (r,), descending, and
+    `functions` (p, r) are its eigenpairs in `root`. Raises ValueError if every function vanishes.
     """
 
     def __init__(self, energy: Array, gram: Array, penalty: Penalty, count: int, cut: float, device: Device = HOST):

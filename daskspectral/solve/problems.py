@@ -143,8 +143,8 @@ class Problem(Named, ABC):
     def compared(self, solution: Solution, left: Functions, right: Functions, system: GalerkinSystem) -> Array:
         """Return the validation values (count,) of a solution for `scores`, by a system of other rows.
 
-        Ritz values, signed so that they ascend, infinite if missing. Values h > 0 above fitted values l > 0 are
-        replaced by h √(h / l), because a fit reports l. Raises LinAlgError if a positive form has values far below 0.
+        Signed Ritz values, infinite if missing; h > 0 above a fitted value l > 0 becomes h √(h / l), because a fit
+        reports l. Raises LinAlgError if a positive form has values far below 0.
         """
         values = self.signed(self.ritz(left, right, system)).real
         values = np.where(np.isnan(values), np.inf, values)
@@ -165,8 +165,7 @@ class Problem(Named, ABC):
     def finalist_gap(self, best: Array, others: Iterable[Array]) -> Array | None:
         """Return the least ratio (k,) of validation values (n_splits, k) of other candidates to the best ones.
 
-        It is 1 unless the values of a candidate are lower in every split: the best candidate has too few functions, or
-        overfits.
+        It is 1 unless another candidate is lower in every split: the best one has too few functions, or overfits.
         """
         known = np.isfinite(best) & (best > SMALL * best.max(initial=0.0, where=np.isfinite(best)))
         least = np.ones(best.shape[1])
@@ -209,9 +208,8 @@ class NonNormal(Problem):
     """Non-self-adjoint eigenproblem of a form <f, L g> against a Gram matrix, (p, p).
 
     Right functions: form b = λ gram b, of unit norm; left functions: a^H form = λ a^H gram, a^H gram b = I. The
-    largest whitened coefficient is real and positive, so that conjugate values have conjugate functions; `count` may
-    split a conjugate pair. Functions whose column of the form is exactly zero are exempt from the cutoff. Raises
-    LinAlgError for a Jordan block.
+    largest whitened coefficient is real and positive, so that conjugate values have conjugate functions. Functions
+    whose column of the form is exactly zero are exempt from the cutoff. Raises LinAlgError for a Jordan block.
 
     Parameters
     ----------
@@ -360,8 +358,8 @@ class TwoMetricSVD(Problem):
     """Singular values of a form (p, q) between Gram matrices Φ (p, p) and Ψ (q, q), descending.
 
     U S Vᵀ = Φ^(-1/2) L Ψ^(-1/2); the functions A = Uᵀ Φ^(-1/2) and B = Vᵀ Ψ^(-1/2) (equation (7) of the Galerkin
-    paper), of unit norm, are columns (p, k) and (q, k). Means are subtracted first, and constants excluded. Raises
-    ValueError if all functions are constant.
+    paper), of unit norm, are columns (p, k) and (q, k). Means are subtracted first. Raises ValueError if all functions
+    are constant.
     """
 
     name: ClassVar[str] = "singular"

@@ -2,8 +2,7 @@
 
 In the cosine basis of the rows, entries of a matrix (n, d) have the variance s_j f_j(t), f_j the spectrum of column j
 and s_j its sum of squares. With g_t = 1 / (z - Σ_j s_j f_j(t) / (1 - s_j x_j)) and x_j = Σ_t f_j(t) g_t, the trace of
-the resolvent of X^T X is Σ_t g_t, and the edge is the largest z without a solution that continues the one at infinity.
-Columns of similar autocorrelations share a spectrum, and neighboring frequencies an equation.
+the resolvent of X^T X is Σ_t g_t; the edge is the largest z without a solution that continues the one at infinity.
 """
 
 from __future__ import annotations

@@ -83,9 +83,8 @@ class FoldPart:
 class Observed:
     """Observations of one kind, as means over the rows: values, or gradients times their weight.
 
-    `form` (p, p), `target` b (p, m), and `squares` (m,), the mean squares of `count` observations; `folds` by fold.
-    With an intercept, target and squares are about the mean; `level` contains the means of functions (p,) and values
-    (m,).
+    `form` (p, p), `target` (p, m), and `squares` (m,), the mean squares of `count` observations. With an intercept,
+    target and squares are about the mean, and `level` contains the means of functions (p,) and values (m,).
     """
 
     form: Array
@@ -183,9 +182,8 @@ class RidgeProblem:
     """Ridge regression on observations of several kinds.
 
     Minimizes a.A a - 2 a.b + squares + alpha a.K a for each column b (p, m), summed over the kinds `observed`, K =
-    `penalty` (p, p). A and K may be singular to rounding in the same directions. `shares` (K,) are the folds' shares
-    of the weight, or None. `spread` is the mean square of values about their mean, and of gradients, of folds that are
-    left out.
+    `penalty` (p, p); A and K may be singular in the same directions. `shares` (K,) are the folds' shares of the
+    weight, or None. `spread` is the mean square of centered values and of gradients, of folds that are left out.
     """
 
     observed: Sequence[Observed]
@@ -200,13 +198,9 @@ class RidgeProblem:
 
             score(alpha) = residual / (1 - tr(A_kind R) / count)² (1 + 2 (tr(A_kind R A R) / count)²)
 
-        with R = (A + alpha K)⁻¹: generalized cross-validation with separate mean leverages of the kinds, times a
-        factor after the robust cross-validation of Lukas (2006), near 1 for smooth fits, at most 3, against
-        interpolating fits that score lower by chance.
-
-        Directions below `cut` times the largest of A + alpha K, and directions in which A is rounding, are excluded.
-        Coefficients are from a decomposition at alpha, so that a given alpha and an equal selected one have identical
-        results. Raises ValueError if every function vanishes.
+        with R = (A + alpha K)⁻¹: generalized cross-validation times a factor of at most 3 after Lukas (2006), against
+        interpolating fits that score lower by chance. Directions below `cut` times the largest of A + alpha K, and
+        directions in which A is rounding, are excluded. Raises ValueError if every function vanishes.
         """
         given = None if alpha is None or alpha == "gcv" else float(alpha)
         alphas, scores, errors, pencil = self.curve(given, cut)
@@ -489,10 +483,9 @@ def best_on_folds(observed: Sequence[Observed], shares: Array, penalty: Array, s
 
 
 def best_generalized(observed: Sequence[Observed], penalty: Array) -> float:
-    """Return the alpha of least generalized cross-validation, with a lower bound.
+    """Return the alpha of least generalized cross-validation, at least 1e-9 over the last function's relative penalty.
 
-    The bound, 1e-9 over the penalty of the last function relative to its squares, limits functions that are large in
-    regions of few rows, which the mean leverage does not detect.
+    The bound limits functions that are large in regions of few rows, which the mean leverage does not detect.
     """
     paid = penalty > 0
     if not paid.any():

@@ -25,9 +25,9 @@ def ritz(
 ) -> Functions:
     """Return the Ritz values (k,) of a form (p, p) on the span of functions C (p, k).
 
-    The eigenvalues of (C^H form C, C^H gram C): ascending for a symmetric form, complex and by descending real part
-    otherwise. By min-max, the i-th of a symmetric form is no less than its i-th eigenvalue on all functions.
-    Directions in which the Gram matrix vanishes are NaN at the end.
+    The eigenvalues of (C^H form C, C^H gram C): ascending for a symmetric form, by min-max no less than the
+    eigenvalues on all functions; otherwise complex, by descending real part. Undetermined directions are NaN at the
+    end.
     """
     white = _whitened(coefficients, coefficients.conj().T @ gram @ coefficients, np.diag(gram), dtype)
     functions = coefficients @ white
@@ -43,9 +43,8 @@ def ritz(
 def ritz_singular(left: Functions, right: Functions, system: GalerkinSystem) -> Array:
     """Return the singular values (k,) of a form (p, q) between spans U (p, k) and V (q, k).
 
-    Those of (U^H gram U)^(-1/2) U^H form V (V^H right_gram V)^(-1/2). The sum of their squares, the VAMP-2 score of Wu
-    and Noe (2020), is at most that of the k largest on all functions. Directions in which a Gram matrix vanishes are
-    0.
+    Those of (U^H gram U)^(-1/2) U^H form V (V^H right_gram V)^(-1/2), 0 in undetermined directions. The sum of their
+    squares is the VAMP-2 score of Wu and Noe (2020).
     """
     reduced, gram_left, gram_right = system.between(left, right)
     squares, right_squares = (np.diag(gram) for gram in system.grams)
@@ -59,9 +58,9 @@ def ritz_singular(left: Functions, right: Functions, system: GalerkinSystem) -> 
 def explained(values: Array, left: Functions, right: Functions, system: GalerkinSystem) -> Array:
     """Return the shares (k,) of the squared norm that fitted triples explain on other rows.
 
-    For singular values s (k,) and functions U (p, k), V (q, k), normalized on these rows, share i is 2 s_i (U^H form
-    V)_ii - Σ_j s_i s_j (U^H gram U)_ij (V^H right_gram V)_ij: s_i² on the rows of the fit, negative if it is
-    overfitted. The sum is the VAMP-E score of Wu and Noe (2020), normalized so that a single row cannot dominate.
+    For singular values s (k,) and functions U (p, k), V (q, k), normalized on these rows so that no single row
+    dominates, share i is 2 s_i (U^H form V)_ii - Σ_j s_i s_j (U^H gram U)_ij (V^H right_gram V)_ij: s_i² on the rows
+    of the fit, negative if it is overfitted. The sum is the VAMP-E score of Wu and Noe (2020) up to normalization.
     """
     reduced, gram_left, gram_right = system.between(left, right)
     norms = np.sqrt(np.maximum(np.diag(gram_left).real * np.diag(gram_right).real, 0))
@@ -73,8 +72,7 @@ def explained(values: Array, left: Functions, right: Functions, system: Galerkin
 def _whitened(coefficients: Functions, gram: Functions, squares: Array, dtype: str) -> Functions:
     """Return W (k, r) with W^H gram W = I for the Gram matrix (k, k) of functions (p, k).
 
-    Rounding errors are relative to `squares` (p,), the squared norms of the basis functions; smaller eigenvalues are
-    excluded.
+    Eigenvalues below the rounding of `squares` (p,) of the basis functions are excluded.
     """
     size = np.linalg.norm(np.sqrt(np.maximum(squares, 0))[:, None] * coefficients, 2)
     return inverse_root(symmetric_part(gram), 0.0, ROUNDING[dtype] * float(size) ** 2)

@@ -38,9 +38,9 @@ SINGLE = 1e-3  # relative, of values in float32
 def check_basis(basis: Basis, x: ArrayLike | None = None, *, random_state: int = 0) -> None:
     """Check values, derivatives, sums, copies and saved state of a basis.
 
-    Values are (p, c), each of its point only. Derivatives up to the declared order (at most 4) agree with finite
-    differences, and the next order raises SmoothnessError. The Gram matrix and the Dirichlet form are sums over
-    points, for blocks of any length, with a constant, and with weights that repeat rows.
+    Derivatives up to the declared order (at most 4) agree with finite differences; the next order raises
+    SmoothnessError. The Gram matrix and the Dirichlet form are sums over points, for blocks of any length and weights
+    that repeat rows.
 
     Parameters
     ----------
@@ -187,9 +187,9 @@ COINCIDENT = 1e-7  # relative, of k(x, x): the root of the rounding of a squared
 def check_kernel(kernel: Kernel, d: int = 3, *, x: ArrayLike | None = None, random_state: int = 0) -> None:
     """Check values, derivatives, copies, saved state and basis functions of a kernel.
 
-    Values are symmetric, of the right shape, and positive semidefinite. Derivatives up to the declared order (at most
-    4) agree with finite differences, `along` and `second` with `partial`, and the next order raises SmoothnessError.
-    Functions that are not symmetric or not positive semidefinite can be used as a basis: see `check_basis`.
+    Values are symmetric and positive semidefinite; derivatives up to the declared order (at most 4) agree with finite
+    differences, and the next order raises SmoothnessError. For functions that are not symmetric or not positive
+    semidefinite see `check_basis`.
 
     Parameters
     ----------
