@@ -130,7 +130,7 @@ class Basis(BasisRecipe):
 
     @property
     def slope_norm(self) -> float | None:
-        """Squared norm of f -> df/dx_a in that space, equal for all directions; None if unknown."""
+        """Squared norm of f -> df/dx_a in the function space of `norm`, for any a; None if unknown."""
         return None
 
     def cost(self, operator: Any, dimension: int, n_rows: int) -> int:
@@ -219,7 +219,7 @@ class Basis(BasisRecipe):
         return self.at(block, [VALUE]).feature(VALUE)
 
     def check_order(self, order: int, operator: str) -> None:
-        """Raise SmoothnessError, which names the `operator`, if derivatives of this order are missing."""
+        """Raise SmoothnessError, which names the `operator`, without derivatives of this order."""
         if order > self.order:
             lacking = self
             while (part := next(p for p in lacking.parts if order > p.order)) is not lacking:

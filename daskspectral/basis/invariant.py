@@ -164,7 +164,7 @@ class InvariantBasis(LevelBasis):
 
     @property
     def vectors(self) -> tuple[Matrix | None, ...]:
-        """Matrices U (m, r) of the levels, sparse on tori; None for harmonics that were not built."""
+        """Matrices U (m, r) of the levels; None for harmonics that were not built."""
         return tuple(f.vectors if isinstance(f, Combination) else None for f in self.functions)
 
     @classmethod

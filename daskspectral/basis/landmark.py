@@ -170,7 +170,7 @@ class LandmarkBasis(Basis):
 
     @property
     def rate(self) -> float:
-        """Factor of squared distances in the same GEMM; for a Gaussian they become its exponents."""
+        """Factor of squared distances in the GEMM of `augmented`; a Gaussian's are its exponents."""
         return 0.5 * (self.kernel.proportional or 2.0)
 
     def distance_factors(self, points: Array, dtype: Any) -> tuple[Array, Array]:
@@ -190,7 +190,7 @@ class LandmarkBasis(Basis):
 
     @cached_property
     def metric(self) -> LandmarkBasis:
-        """Basis at landmarks y A Aᵀ, for gradients of a kernel in a metric; products are unchanged."""
+        """Basis at landmarks y A Aᵀ, for gradients of a kernel in a metric."""
         kernel: Any = self.kernel
         return self._of(kernel.inner, self.embedded.landmarks @ np.asarray(kernel.rotated, like=self.landmarks))
 

@@ -332,7 +332,7 @@ class FourierLattice(CallRepr, Basis):
         return rows_at_once(self.method or "matmul", self.orders)
 
     def norm(self, gram: Array) -> Array:
-        """Return the identity, with 0 for the constant; fits use the weights of a `SpectralDensityBasis`."""
+        """Return the identity, with 0 for the constant."""
         return np.diag(np.append(0.0, np.ones(self.size - 1)))
 
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:

@@ -120,10 +120,9 @@ class Landmarks(OpenKernel, BasisRecipe):
         return landmarks
 
     def cost(self, operator: Any, dimension: int, n_rows: int) -> int:
-        """Return the number of landmarks.
+        """Return the number of landmarks, by default as `n_landmarks` describes.
 
-        By default a quarter of the rows, half of few rows, all rows for a regression, at most 500. More would make
-        most summed rows landmarks, at which their functions are flat.
+        More would make most summed rows landmarks, at which their functions are flat.
         """
         if self.points is not None:
             return len(self.points)

@@ -212,8 +212,8 @@ class KernelEmbedding(Transformer):
         if not problem.regular:
             warn_user(
                 f"the kernel matrix is singular: the learned kernel is sought in {problem.rank} of "
-                f"{len(distinct)} directions, with eigenvalues above {RANGE_CUT:g} of the largest. A rougher "
-                "kernel (Matern) or a smaller scale has more",
+                f"{len(distinct)} directions, with eigenvalues above {RANGE_CUT:g} of the largest. Use a "
+                "rougher kernel (Matern) or a smaller scale",
                 RankWarning,
             )
         found = solve_kernelized(problem, tolerance=0.01 * self.tolerance, max_passes=self.max_passes)

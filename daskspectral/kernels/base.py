@@ -102,7 +102,7 @@ class Kernel(Parameterized, ABC):
         return reduce(operator.add, (derivative(a, b) * ((1 + (a != b)) * both[:, a, b]) for a, b in pairs))
 
     def check_derivative(self, alpha: MultiIndex, x: Array) -> int:
-        """Return the order of a derivative at points (c, d); raise SmoothnessError if it is not bounded."""
+        """Return the order of a derivative at points (c, d); raise SmoothnessError if unbounded."""
         check_index(alpha, x.shape[1])
         return self.check_order(sum(alpha))
 
@@ -126,7 +126,7 @@ class Kernel(Parameterized, ABC):
 
     @property
     def stationary(self) -> bool:
-        """True if k(x + t, y + t) = k(x, y), so that points can be centered to preserve digits."""
+        """True if k(x + t, y + t) = k(x, y), so that points can be centered."""
         return self.geometry is DISTANCE
 
     def embedded_about(self, x: Array) -> Array:

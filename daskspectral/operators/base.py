@@ -126,7 +126,7 @@ class Operator(CallRepr, ABC):
 
     @property
     def solver(self) -> Problem:
-        """Spectral problem, such as `SymmetricPencil`, `TwoMetricSVD`, `NonNormal` or `NormConstrained`."""
+        """Spectral problem, such as `SymmetricPencil` or `TwoMetricSVD`."""
         return SymmetricPencil()
 
     def reported_values(self, values: Any) -> Any:
@@ -160,7 +160,7 @@ class Operator(CallRepr, ABC):
         return {"first": first_moment} | right
 
     def prepared(self, fields: Mapping[str, Array], scale: Array | None, columns: Any) -> Mapping[str, Array]:
-        """Return the fields of a batch as the forms read them, X restricted to `columns` and divided by `scale`."""
+        """Return a batch's fields as the forms read them, X in `columns` divided by `scale`."""
         return fields
 
     def statistics(self, fields: Mapping[str, Array]) -> dict[str, Array]:
@@ -179,7 +179,7 @@ class Operator(CallRepr, ABC):
         return sources_of(self, read) - set(self.views)
 
     def is_compatible_with(self, measured: Operator) -> bool:
-        """Return whether this is the measured operator, up to properties of the data such as a density."""
+        """Return whether this is the measured operator, up to properties of the data."""
         return self == measured
 
     def check(self, shapes: Mapping[str, tuple[int, ...]], dimension: int, right_dimension: int | None = None) -> None:
@@ -207,7 +207,7 @@ class Operator(CallRepr, ABC):
                 check_rows(field, shapes[field.name], tail)
 
     def check_points(self, x: Array) -> None:
-        """Raise ValueError if the operator does not fit the points (c, d); PointError names a row."""
+        """Raise ValueError, or PointError for a row, if the operator does not fit the points (c, d)."""
 
 
 Tail = tuple[int | None, ...]
