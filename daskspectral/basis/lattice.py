@@ -49,8 +49,8 @@ class FourierBasis(OpenKernel, BasisRecipe):
     """Trigonometric functions on a lattice of frequencies in a box, for one to three variables.
 
     The functions are 1, √2 cos(k.t) and √2 sin(k.t) for integer k, |k_a| ≤ m_a, one of each pair +-k, p = prod (2 m_a
-    + 1); t = 2π (x - center) / period, where the period is the width of the box times 1 + `margin`. Not for operators
-    with functions at two points, such as Transfer and Cross.
+    + 1); t = 2π (x - center) / period, where the period is the width of the box times 1 + `margin`. Operators with
+    functions at two points, such as Transfer and Cross, require a `TrigonometricBasis` on periodic columns instead.
 
     Parameters
     ----------

@@ -63,7 +63,8 @@ class Landmarks(OpenKernel, BasisRecipe):
         first column, {0: 2 * numpy.pi}.
     constant : bool, optional
         True to add the constant function; by default if the operator annihilates it, and to linear functions, whose
-        span would otherwise depend on the origin unless means are subtracted.
+        span would otherwise depend on the origin unless means are subtracted. Concatenated((ConstantBasis(d), basis))
+        adds it to other functions.
     drop_landmark_rows : bool, optional
         True to exclude rows that coincide with landmarks if the form has derivatives: a radial kernel has a zero
         gradient at its landmark, which can make spurious small eigenvalues. By default if the kernel has a kink
