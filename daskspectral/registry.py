@@ -183,8 +183,8 @@ class Named(Registered):
         return repr(self.name)
 
     @classmethod
-    def named(cls, what: Any, parameter: str = "solver") -> Self:
-        """Return the object of this family with the name `what`, or `what` itself if it is an object of the family.
+    def from_name(cls, what: Any, parameter: str = "solver") -> Self:
+        """Return the object of this family with the name `what`, or `what` if it is an object.
 
         Raises ValueError with the valid names for any other name.
         """

@@ -63,7 +63,7 @@ class ColumnNames(Registered):
             return None
         return np.array(self.labels, dtype=object)
 
-    def taken(self, places: Iterable[int]) -> ColumnNames:
+    def select(self, places: Iterable[int]) -> ColumnNames:
         return ColumnNames(tuple(self.labels[place] for place in places), self.levels)
 
     def check_distinct(self, what: str) -> None:
@@ -171,7 +171,7 @@ def check_columns(columns: Sequence[int | str] | None, d: int) -> tuple[int, ...
     return tuple(c % d for c in chosen)
 
 
-def taken(block: Array, places: Sequence[int | None]) -> Array:
+def select_columns(block: Array, places: Sequence[int | None]) -> Array:
     """Return the columns (c, d) at these positions, 0 for None."""
     found: Array = block[:, [0 if place is None else place for place in places]]
     if None in places:

@@ -117,11 +117,11 @@ def frame_reader(frame: Any, what: str, wanted: Wanted) -> Reader:
     places = wanted.places(names, width, what)
     reader = ArrayReader(_matrix(labels, columns, places, what, wanted))
     if names is not None and None not in places:
-        reader.named(names.taken(place for place in places if place is not None))
+        reader.set_names(names.select(place for place in places if place is not None))
     if isinstance(frame, loaded("pyarrow.Table")):
-        return reader.timed(arrow_times(frame, [label for i, label in enumerate(labels) if i not in places]))
+        return reader.set_times(arrow_times(frame, [label for i, label in enumerate(labels) if i not in places]))
     others = [column for i, column in enumerate(columns) if i not in places]
-    return reader.timed(frame_times(getattr(frame, "index", None), others))
+    return reader.set_times(frame_times(getattr(frame, "index", None), others))
 
 
 def vector(column: Any) -> Array:
@@ -294,7 +294,7 @@ class Table:
         kinds = [np.dtype(kind.to_pandas_dtype()) for name in read if name is not None for kind in self.kinds[name]]
         dtype = np.result_type(*kinds) if kinds and all(kind.kind == "f" for kind in kinds) else np.dtype(float)
         found = TableReader(self.groups, read, self.borders, dtype, self.paths)
-        return found.named(ColumnNames(tuple(names))) if None not in names else found  # type: ignore[arg-type]
+        return found.set_names(ColumnNames(tuple(names))) if None not in names else found  # type: ignore[arg-type]
 
 
 def open_table(paths: Sequence[str]) -> Table:

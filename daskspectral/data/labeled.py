@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.data.columns import ColumnNames, Wanted, taken
+from daskspectral.data.columns import ColumnNames, Wanted, select_columns
 from daskspectral.data.containers import chunked, reader_of
 from daskspectral.data.files import LabeledData, open_labeled
 from daskspectral.data.frames import Table, refuse_kind
@@ -185,7 +185,7 @@ def stack_rows(
     Raises ValueError or TypeError for incompatible dimensions, variables or coordinates before values are read, and
     ValueError if no column has a number.
     """
-    dims = _named(sample_dims)
+    dims = _checked_dims(sample_dims)
     found = open_labeled(x, what)
     if found is None or (is_data_array(found.data) and found.data.ndim < 2 and not (dims or layout)):
         return None
@@ -215,7 +215,7 @@ def stack_rows(
     layout = _layout(found.data, arrays, samples, latitude) if layout is None else layout
     values = (None if moved else _direct(found, arrays, layout)) or stacked(arrays, len(samples))
     if places is not None:
-        values = _taken(values, places)
+        values = _columns_of(values, places)
     if first:
         kept = columns_with_numbers(values, what) if drop_empty else None
         weights = None if across is None else column_weights(arrays, samples, across)
@@ -233,8 +233,8 @@ def stack_rows(
     reader = found.behind(reader, [array.name for array in arrays])
     by_model = first and places is not None and not wanted.asked
     known = named is not None or all(dim in arrays[0].coords for dim in layout.dims)
-    reader.named(wanted.names if by_model else layout.used_names if known else None)
-    return StackedRows(reader.timed(times_of(rows)), layout, rows, cosines)
+    reader.set_names(wanted.names if by_model else layout.used_names if known else None)
+    return StackedRows(reader.set_times(times_of(rows)), layout, rows, cosines)
 
 
 def times_of(rows: RowLabels) -> RowTimes | None:
@@ -347,7 +347,7 @@ def _described(array: xr.DataArray, rows: tuple[Hashable, ...]) -> tuple[Variabl
     return variable, {key: kept for key, c in coords.items() if (kept := Coordinate.of(c)) is not None}
 
 
-def _named(sample_dims: Dims) -> tuple[str, ...] | None:
+def _checked_dims(sample_dims: Dims) -> tuple[str, ...] | None:
     if sample_dims is None:
         return None
     several = isinstance(sample_dims, Iterable) and not isinstance(sample_dims, str)
@@ -377,16 +377,16 @@ def _table(table: Table, what: str, layout: Layout | None, wanted: Wanted, unwei
     values = chosen_columns(reader, layout, unweighted)
     if layout.baseline is not None and not unweighted:
         values = layout.baseline.removed(values, rows, what)
-    reader = reader_of(values, what).named(names if first else layout.used_names)
-    return StackedRows(reader.timed(table.times(places)), layout, rows)
+    reader = reader_of(values, what).set_names(names if first else layout.used_names)
+    return StackedRows(reader.set_times(table.times(places)), layout, rows)
 
 
-def _taken(values: Any, places: Sequence[int | None]) -> Any:
+def _columns_of(values: Any, places: Sequence[int | None]) -> Any:
     """Return the columns at these positions of a Reader, dask or numpy array, 0 for None."""
     if isinstance(values, Reader):
         return values.columns_at(places)
     whole = [*places] == [*range(values.shape[1])]
-    return values if whole else by_block(partial(taken, places=places), values, token="taken")
+    return values if whole else by_block(partial(select_columns, places=places), values, token="taken")
 
 
 def _by_name(

@@ -154,7 +154,7 @@ class Layout(Registered):
     @property
     def used_names(self) -> ColumnNames | None:
         names = self.column_names
-        return names if names is None or self.kept is None else names.taken(np.flatnonzero(self.kept).tolist())
+        return names if names is None or self.kept is None else names.select(np.flatnonzero(self.kept).tolist())
 
     @property
     def names(self) -> list[str]:
@@ -217,12 +217,12 @@ class Layout(Registered):
         dims: tuple[Hashable, ...] = (),
         coords: Mapping[Any, Any] | None = None,
         *,
-        taken: Collection[Any] = (),
+        reserved: Collection[Any] = (),
     ) -> dict[str, xr.DataArray]:
         """Return values in the used columns, (..., d) with leading `dims`, as an array of each variable.
 
         Each has its original dimensions and coordinates, and NaN at unused columns; a variable without a name is x.
-        Names of leading dimensions, of `coords`, or in `taken`, become x_... . Dask arrays stay lazy.
+        Names of leading dimensions, of `coords`, or in `reserved`, become x_... . Dask arrays stay lazy.
         """
         import xarray as xr
 
@@ -231,7 +231,7 @@ class Layout(Registered):
         if self.kept is not None:
             values = placed(values, self.kept)
         start, found = 0, {}
-        names = free_names([*self.dims, *self.coords], {*dims, *(coords or {}), *taken})
+        names = free_names([*self.dims, *self.coords], {*dims, *(coords or {}), *reserved})
         levels = {names[dim]: [names[level] for level in inner] for dim, inner in self.stacked.items()}
         for variable in self.variables:
             part = values[..., start : start + variable.width].reshape((*values.shape[:-1], *variable.sizes))
@@ -258,9 +258,9 @@ class RowLabels:
     coords: Mapping[Any, Any] = field(default_factory=dict)
     attrs: Plain = field(default_factory=dict)
 
-    def without(self, taken: Collection[Any]) -> RowLabels:
-        """Return these labels, with dimensions and coordinates in `taken` renamed to x_... ."""
-        names = free_names([*self.dims, *self.coords], taken)
+    def without(self, reserved: Collection[Any]) -> RowLabels:
+        """Return these labels, with dimensions and coordinates in `reserved` renamed to x_... ."""
+        names = free_names([*self.dims, *self.coords], reserved)
         if all(name == new for name, new in names.items()):
             return self
         coords = {}
@@ -269,7 +269,7 @@ class RowLabels:
             coords[names[name]] = coordinate.rename({key: new for key, new in renamed.items() if key != new})
         return replace(self, dims=tuple(names[dim] for dim in self.dims), coords=coords)
 
-    def taken(self, dim: Hashable, places: Array) -> RowLabels:
+    def select(self, dim: Hashable, places: Array) -> RowLabels:
         """Return the labels of the rows at these positions along a dimension."""
         sizes = tuple(len(places) if name == dim else size for name, size in zip(self.dims, self.sizes, strict=True))
         coords = {k: c.isel({dim: places}) if dim in c.dims else c for k, c in self.coords.items()}
@@ -312,13 +312,13 @@ def column_weights(given: Any, layout: Layout | None, names: ColumnNames | None,
     return found
 
 
-def free_names(names: Iterable[Any], taken: Collection[Any]) -> dict[Any, Any]:
-    """Return a name for each of these, x_... for those in `taken`."""
+def free_names(names: Iterable[Any], reserved: Collection[Any]) -> dict[Any, Any]:
+    """Return a name for each of these, x_... for those in `reserved`."""
     found: dict[Any, Any] = {}
     names = list(dict.fromkeys(names))
     for name in names:
         new = name
-        while new in taken or (new != name and (new in names or new in found.values())):
+        while new in reserved or (new != name and (new in names or new in found.values())):
             new = f"x_{new}"
         found[name] = new
     return found

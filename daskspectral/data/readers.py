@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.data.columns import ColumnNames, taken
+from daskspectral.data.columns import ColumnNames, select_columns
 from daskspectral.data.remote import fill_is_meant
 from daskspectral.data.times import RowTimes
 from daskspectral.validation import is_dask_array
@@ -69,7 +69,7 @@ class Reader(ABC):
     def read(self, start: int, stop: int) -> Array:
         """Return rows start to stop as numpy."""
 
-    def timed(self, times: RowTimes | None) -> Self:
+    def set_times(self, times: RowTimes | None) -> Self:
         """Set the times of this reader's rows, which are not pickled, and return the reader."""
         object.__setattr__(self, "times", times)
         return self
@@ -77,7 +77,7 @@ class Reader(ABC):
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k not in ("times", "windows")}
 
-    def named(self, names: ColumnNames | None) -> Self:
+    def set_names(self, names: ColumnNames | None) -> Self:
         """Return this reader with names of its columns."""
         object.__setattr__(self, "column_names", names)
         return self
@@ -90,7 +90,9 @@ class Reader(ABC):
         found = self._columns_at(tuple(places))
         object.__setattr__(found, "times", self.times)
         return (
-            found if names is None or None in places else found.named(names.taken(p for p in places if p is not None))
+            found
+            if names is None or None in places
+            else found.set_names(names.select(p for p in places if p is not None))
         )
 
     def _columns_at(self, places: tuple[int | None, ...]) -> Reader:
@@ -170,7 +172,7 @@ class ArrayReader(Reader):
     def _columns_at(self, places: tuple[int | None, ...]) -> Reader:
         if self.is_sparse or isinstance(self.array, np.memmap):
             return ColumnsReader(self, places)
-        return ArrayReader(taken(self.array, places), self.first)
+        return ArrayReader(select_columns(self.array, places), self.first)
 
     def transposed(self) -> Reader | None:
         return None if self.is_sparse or self.first else ArrayReader(np.asarray(self.array).T)
@@ -328,7 +330,7 @@ def zarr_reader(array: zarr.Array[Any], name: str | None = None) -> Reader:
         reader = ArrayReader(reader.read(0, array.shape[0]))
     names: Any = array.attrs.get(COLUMNS)
     if isinstance(names, list) and [array.ndim, array.shape[-1]] == [2, len(names)] and {*map(type, names)} <= {str}:
-        reader.named(ColumnNames(tuple(names)))
+        reader.set_names(ColumnNames(tuple(names)))
     return reader
 
 
@@ -388,7 +390,7 @@ class ColumnsReader(_Over):
         return self.reader.edges
 
     def read(self, start: int, stop: int) -> Array:
-        return taken(self.reader.read(start, stop), self.places)
+        return select_columns(self.reader.read(start, stop), self.places)
 
     def localize(self, start: int, stop: int) -> Reader:
         return replace(self, reader=self.reader.localize(start, stop))
@@ -434,7 +436,9 @@ class DaskReader(Reader):
         return np.asarray(whole[start:stop].compute())
 
     def _columns_at(self, places: tuple[int | None, ...]) -> Reader:
-        return replace(self, array=by_block(partial(taken, places=places), self.array, token="taken"), tiles=None)
+        return replace(
+            self, array=by_block(partial(select_columns, places=places), self.array, token="taken"), tiles=None
+        )
 
     def transposed(self) -> Reader | None:
         return None if self.tiles is None else DaskReader(self.tiles.T.rechunk({1: -1}))
@@ -509,7 +513,7 @@ class JoinedReader(Reader):
 
     @property
     def identity(self) -> dict[str, Any]:
-        taken = [reader.identity for reader in self.readers if isinstance(reader, TakenReader)]
+        taken = [reader.identity for reader in self.readers if isinstance(reader, SelectedReader)]
         return {"spans": [list(span) for span in self.spans], **({"taken": taken} if taken else {})}
 
     def read(self, start: int, stop: int) -> Array:
@@ -536,7 +540,7 @@ class JoinedReader(Reader):
 
 
 @dataclass(frozen=True, eq=False)
-class TakenReader(_Over):
+class SelectedReader(_Over):
     """Some rows of a reader, in order: runs of neighboring rows, whose first rows are `starts` (R,).
 
     `borders` (R + 1,) are the numbers of the first row of each run among the selected rows, and of the row after the

@@ -16,7 +16,7 @@ from daskspectral.data.columns import check_columns
 from daskspectral.data.containers import as_reader, points_reader
 from daskspectral.data.files import is_files
 from daskspectral.data.frames import is_frame
-from daskspectral.data.readers import ArrayReader, DaskReader, JoinedReader, Reader, TakenReader, lazy_rows
+from daskspectral.data.readers import ArrayReader, DaskReader, JoinedReader, Reader, SelectedReader, lazy_rows
 from daskspectral.data.rows import OpenedRows, Rows
 from daskspectral.data.times import Clock, RowTimes, runs
 from daskspectral.data.windows import Windows, in_windows, on_dask
@@ -394,7 +394,7 @@ def aligned(readers: dict[str, Reader]) -> dict[str, Reader]:
             readers[name] = DaskReader(da.from_array(reader, chunks=(rows, -1), asarray=False, meta=meta))
         elif name == "x" and not reader.lazy:
             raise TypeError("X is a zarr array but another field a dask array. Pass X as dask.array.from_zarr(...)")
-    readers["x"].timed(times)  # the new reader of the same rows has no times
+    readers["x"].set_times(times)  # the new reader of the same rows has no times
     return readers
 
 
@@ -620,7 +620,7 @@ def _join(name: str, readers: Sequence[Reader], pairs: Sequence[Pairs], view: st
         if len(starts) == 1:
             arrays.append(array[int(starts[0]) : int(starts[0]) + of.count])
         else:
-            arrays.append(array[TakenReader(reader, starts, of.borders).rows(0, of.count)])
+            arrays.append(array[SelectedReader(reader, starts, of.borders).rows(0, of.count)])
     files = tuple(file for reader in readers for file in reader.files)
     return DaskReader(da.concatenate(arrays), files)
 
@@ -637,7 +637,7 @@ def _joined(readers: Sequence[Reader], pairs: Sequence[Pairs], view: str, whole:
             parts += [reader] * len(starts)
             spans += list(zip(starts.tolist(), (starts + counts).tolist(), strict=True))
         else:
-            parts.append(TakenReader(reader, starts, of.borders))
+            parts.append(SelectedReader(reader, starts, of.borders))
             spans.append((0, of.count))
     return JoinedReader(tuple(parts), tuple(spans))
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from daskspectral.data.layout import RowLabels
-from daskspectral.data.readers import ArrayReader, DaskReader, Reader, TakenReader
+from daskspectral.data.readers import ArrayReader, DaskReader, Reader, SelectedReader
 from daskspectral.data.times import RowTimes
 
 Array = NDArray[Any]
@@ -61,10 +61,10 @@ class Windows:
 
     def labels(self, rows: RowLabels, times: RowTimes | None) -> RowLabels:
         if len(rows.dims) == 1 or times is None or times.values is None:
-            return rows.taken(rows.dims[0], self.last)
+            return rows.select(rows.dims[0], self.last)
         sizes, count = rows.sizes, len(times.values)
         axis = next(i for i in range(len(sizes)) if sizes[i] == count and np.prod(sizes[:i], dtype=int) == times.before)
-        return rows.taken(rows.dims[axis], self.steps(times))
+        return rows.select(rows.dims[axis], self.steps(times))
 
     def of(self, reader: Reader) -> Reader:
         """Return a reader of the windows of points (n, d): rows (count, delays d), the last row first."""
@@ -76,22 +76,22 @@ class Windows:
         else:
             found = WindowReader(reader, self.starts, self.borders, self.delays, self.stride)
         object.__setattr__(found, "windows", self)
-        return found.timed(self.times(reader.times))
+        return found.set_times(self.times(reader.times))
 
     def ends(self, reader: Reader) -> Reader:
         """Return a reader of the last rows of the windows, for a field with as many rows as the points."""
         if not reader.lazy:
-            return TakenReader(reader, self.starts, self.borders)
+            return SelectedReader(reader, self.starts, self.borders)
         assert isinstance(reader, DaskReader)
-        return replace(reader, array=self._taken(reader.array, 0), tiles=None)
+        return replace(reader, array=self._selected(reader.array, 0), tiles=None)
 
     def _concatenated(self, array: Any) -> Any:
         import dask.array as da
 
-        parts = [self._taken(array, delay) for delay in range(self.delays)]
+        parts = [self._selected(array, delay) for delay in range(self.delays)]
         return da.concatenate([part.rechunk({0: parts[0].chunks[0]}) for part in parts], axis=1)
 
-    def _taken(self, array: Any, delay: int) -> Any:
+    def _selected(self, array: Any, delay: int) -> Any:
         """Return the rows that are `delay` times before the last rows of all windows."""
         if len(self.starts) != 1:
             return array[self.last - delay * self.stride]
@@ -100,7 +100,7 @@ class Windows:
 
 
 @dataclass(frozen=True, eq=False)
-class WindowReader(TakenReader):
+class WindowReader(SelectedReader):
     """Windows of the rows of a reader, concatenated; a range is read with the rows before it."""
 
     delays: int
@@ -198,4 +198,4 @@ def on_dask(readers: dict[str, Reader]) -> dict[str, Reader]:
     rows = next((r.array.chunks[0] for r in readers.values() if isinstance(r, DaskReader)), -1)
     arrays = {k: r.array for k, r in readers.items() if isinstance(r, ArrayReader) and not r.is_sparse}
     found = {k: da.from_array(a, chunks=(rows, *((-1,) * (a.ndim - 1)))) for k, a in arrays.items()}
-    return readers | {k: DaskReader(array).timed(readers[k].times) for k, array in found.items()}
+    return readers | {k: DaskReader(array).set_times(readers[k].times) for k, array in found.items()}

@@ -21,7 +21,7 @@ Array = NDArray[Any]
 DRAWN_CHUNKS = 256  # limit of chunks for a draw of whole rows
 
 
-def _taken(names: tuple[str, ...], batch: Mapping[str, Array], state: Any = None) -> Array:
+def _table(names: tuple[str, ...], batch: Mapping[str, Array], state: Any = None) -> Array:
     """Return a table (m, 1 + w) of a batch: row numbers, then the named fields as columns."""
     fields = [np.asarray(batch[name], dtype=float).reshape(len(batch[NUMBER]), -1) for name in names]
     return np.hstack([batch[NUMBER].astype(float)[:, None], *fields])
@@ -77,11 +77,11 @@ def draw_fields(source: Source, size: int, rng: np.random.Generator) -> tuple[ND
     numbers = _spread(source, size, rng)
     shapes = {name: reader.shape[1:] for name, reader in source.readers.items()}
     borders = np.cumsum([1, *(math.prod(shape) for shape in shapes.values())])
-    taken = _mapped(source, tuple(shapes), numbers, raw=True)
-    taken = np.empty((0, borders[-1])) if taken is None else taken
-    parts = np.split(taken, borders[:-1], axis=1)[1:]
-    fields = {k: part.reshape(len(taken), *shapes[k]) for k, part in zip(shapes, parts, strict=True)}
-    return taken[:, 0].astype(np.int64), fields
+    table = _mapped(source, tuple(shapes), numbers, raw=True)
+    table = np.empty((0, borders[-1])) if table is None else table
+    parts = np.split(table, borders[:-1], axis=1)[1:]
+    fields = {k: part.reshape(len(table), *shapes[k]) for k, part in zip(shapes, parts, strict=True)}
+    return table[:, 0].astype(np.int64), fields
 
 
 def _spread(source: Source, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -113,22 +113,22 @@ def take_rows(
     for the lowest invalid row of the whole source. With `weighted`, rows of weight 0 are left out, unless all have it.
     """
     weighted &= "weight" in source.readers
-    taken = _mapped(source, (view, "weight") if weighted else (view,), numbers, raw, description)
-    if taken is None:
+    table = _mapped(source, (view, "weight") if weighted else (view,), numbers, raw, description)
+    if table is None:
         return np.empty(0, dtype=np.int64), np.empty((0, source.width(view) if raw else source.dimension_at(view)))
     if weighted:
-        heavy = taken[:, -1] > 0
-        taken = taken[heavy if heavy.any() else slice(None), :-1]
-    return taken[:, 0].astype(np.int64), taken[:, 1:]
+        heavy = table[:, -1] > 0
+        table = table[heavy if heavy.any() else slice(None), :-1]
+    return table[:, 0].astype(np.int64), table[:, 1:]
 
 
 def _mapped(
     source: Source, names: tuple[str, ...], numbers: Array, raw: bool, description: str = "sample"
 ) -> Array | None:
-    """Return `_taken` of the valid rows among these; InvalidRowError for the lowest of the whole source."""
+    """Return `_table` of the valid rows among these; InvalidRowError for the lowest of the whole source."""
     run = Run(source, plan_of_rows(source, numbers), description=description)
     try:
-        return run.map(partial(_taken, names), selected=numbers, raw=raw)
+        return run.map(partial(_table, names), selected=numbers, raw=raw)
     except InvalidRowError:
         # a lower row that was not drawn may be invalid too, and the error names the lowest
         Run(source, plan_of_rows(source, None), description="scan").reduce(scan)

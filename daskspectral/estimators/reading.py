@@ -113,7 +113,7 @@ def _of_fit(columns: Any, fitted: Wanted) -> Wanted:
     """
     if fitted.names is None:
         return Wanted.by_user(columns)
-    labels = (fitted.names if fitted.used is None else fitted.names.taken(fitted.used)).labels
+    labels = (fitted.names if fitted.used is None else fitted.names.select(fitted.used)).labels
     if {*labels} != {*columns}:
         raise ValueError(f"columns must be those of the fit, {[*labels]}, got {[*columns]}. Omit them.")
     return fitted
@@ -527,7 +527,7 @@ def _read_together(parts: list[Any]) -> list[Any]:
     if not any(isinstance(part, (DaskReader, loaded("dask.array.Array"))) for part in parts):
         return parts
     return [
-        DaskReader(lazy_rows(part), (part,)).timed(part.times).named(part.column_names)
+        DaskReader(lazy_rows(part), (part,)).set_times(part.times).set_names(part.column_names)
         if isinstance(part, ZarrReader)
         else part
         for part in parts

@@ -166,8 +166,8 @@ def chosen_facts(what: Any) -> dict[str, str]:
     if choice is None or choice.chosen is None:
         return {}
     best = choice.chosen
-    taken = shortened(best.kernel) + (f", penalty {best.penalty:g}" if best.penalty is not None else "")
-    return {"chosen": f"{taken}; best of {len(choice)} candidates on {choice.rows} rows"}
+    chosen = shortened(best.kernel) + (f", penalty {best.penalty:g}" if best.penalty is not None else "")
+    return {"chosen": f"{chosen}; best of {len(choice)} candidates on {choice.rows} rows"}
 
 
 def explained(score: float | None, error: float | None = None) -> str:

@@ -58,7 +58,7 @@ class Representation(Named, ABC):
     def of(cls, output: Any) -> Representation:
         """Return a representation by its name or matrices (q, k, k); raise ValueError for other values."""
         if isinstance(output, Representation) or (isinstance(output, str) and output in Representation.family()):
-            return Representation.named(output, "output")
+            return Representation.from_name(output, "output")
         if isinstance(output, (np.ndarray, list, tuple)):
             return MatrixRepresentation(output)
         raise ValueError(

@@ -139,7 +139,7 @@ class InvariantSpace:
             sobolev_order(self.smoothness, self.manifold)
             if self.group is not None:
                 self.group.check(self.manifold)
-        InvariantSolver.named(self.solver)
+        InvariantSolver.from_name(self.solver)
         check_number("gradient_weight", self.gradient_weight, NOT_NEGATIVE)
         if self.alpha is not None:
             check_number("alpha", self.alpha, NOT_NEGATIVE)
@@ -149,7 +149,7 @@ class InvariantSpace:
 
     def check_targets(self, operator: Regression) -> None:
         """Raise ValueError if y or gradients do not fit the output."""
-        solver = InvariantSolver.named(self.solver)
+        solver = InvariantSolver.from_name(self.solver)
         if operator.gradients and not solver.has_penalty:
             raise ValueError(
                 f'the solver {solver.name!r} does not support gradients; use solver="least_squares", or leave '
@@ -175,7 +175,7 @@ class InvariantSpace:
             return self._equivariant(levels, *self.equivariance)
         most = self.most
         if most is None:
-            most = InvariantSolver.named(self.solver).default(source.n, self.exponent(levels.manifold))
+            most = InvariantSolver.from_name(self.solver).default(source.n, self.exponent(levels.manifold))
         if most is None:
             basis, levels = decide_levels(levels, source)
         else:
@@ -219,7 +219,7 @@ class InvariantSpace:
     def check_columns(self, source: Source) -> None:
         """Raise ValueError if columns, manifold and group do not fit."""
         d = source.n_features_in
-        if self.most is not None and not InvariantSolver.named(self.solver).has_penalty and self.most > source.n:
+        if self.most is not None and not InvariantSolver.from_name(self.solver).has_penalty and self.most > source.n:
             raise ValueError(f"n_eigenfunctions={self.most} is more than the {source.n} rows of X; lower it")
         if self.manifold is None:
             unit = Interval([-1.0] * d, [1.0] * d)

@@ -246,7 +246,7 @@ class InvariantRegressor(Regressor):
         self._space.check_targets(operator)
         solution, held_out = fit_invariant(
             moments,
-            InvariantSolver.named(self.solver),
+            InvariantSolver.from_name(self.solver),
             exponent=self._space.exponent(basis.manifold),
             most=self.n_eigenfunctions,
             alpha=self.alpha,
@@ -327,7 +327,7 @@ class InvariantRegressor(Regressor):
             "manifold": self.manifold_,
             "group": "none" if self.group is None else self.group,
             "smoothness": f"{self.smoothness_:g}",
-            "solver": InvariantSolver.named(self.solver).name.replace("_", " "),
+            "solver": InvariantSolver.from_name(self.solver).name.replace("_", " "),
             **row_facts(self.moments_),
             "functions": f"{int(self.invariant_dimensions_.sum())} {kind} ones of {self.n_eigenfunctions_}",
         }

@@ -294,7 +294,7 @@ def chosen_solver(solver: str | Problem, form: Form, descending: bool = False, *
     others = " or ".join(repr(name) for name, kind in kinds.items() if by_norm or not kind.by_norm)
     if isinstance(solver, str) and solver not in Problem.family():
         raise ValueError(f"solver must be {others}, got {solver!r}")
-    found = Problem.named(solver)
+    found = Problem.from_name(solver)
     if found.needs_symmetry and not form.symmetric:
         raise ValueError(f"the form {form.name} is not symmetric in f and g: correct it, or choose the solver {others}")
     if found.by_norm and not by_norm:

@@ -94,7 +94,7 @@ class RowScores(Registered):
 
 def with_points(source: Source, points: Array) -> Source:
     """Return the source with other, prepared points (n, q)."""
-    reader = ArrayReader(points).timed(source.readers["x"].times)
+    reader = ArrayReader(points).set_times(source.readers["x"].times)
     readers = aligned({**source.readers, "x": reader})
     return replace(
         source, readers=readers, preparation=Preparation(delays=source.delays), standardize=False, factors={}

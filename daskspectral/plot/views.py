@@ -123,7 +123,7 @@ class View:
         rows = np.zeros((int(np.prod(points.shape[:-1])), self.width))
         rows[:, slice(None) if columns is None else list(columns)] = points.reshape(len(rows), -1)
         named = self._columns is not None and self.preparation.delays == 1
-        return ArrayReader(rows).named(self._columns) if named else rows
+        return ArrayReader(rows).set_names(self._columns) if named else rows
 
     @property
     def plain(self) -> Any:

@@ -1,4 +1,4 @@
-"""Base class of spectral estimators: fit in one pass, update, evaluation at any rows, score, and export to xarray."""
+"""Base class of spectral estimators: fit in one pass, update, evaluation, score, and export to xarray."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ FIXED = ("operator", "basis", "right_basis", "solver")
 
 
 def _reconstructed(patterns: Patterns, columns: tuple[int, ...] | None, values: Array) -> Array:
-    """Return rows of X (..., width) from function values (..., k), NaN in columns that are not used."""
+    """Return rows (..., width) from function values (..., k), NaN in columns that are not used."""
     found = patterns.reconstructed(values)
     if columns is not None:
         found[..., np.setdiff1d(np.arange(found.shape[-1]), columns)] = np.nan
@@ -130,7 +130,6 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         return (names.values, names.errors, *COMMON, "kernel_")
 
     def _summary_parts(self) -> dict[str, Any]:
-        """Return the parts of a `Summary`."""
         return summary_parts(self)
 
     @property
@@ -146,7 +145,6 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
 
     @property
     def _values(self) -> Any:
-        """Eigenvalues or singular values."""
         return np.asarray(getattr(self, Attributes(self.solver_).values))
 
     def _coordinates(self) -> dict[str, Any]:
@@ -154,11 +152,10 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         return {}
 
     def _variables(self) -> dict[str, Any]:
-        """Return additional variables for `to_xarray`."""
         return {}
 
     def _pattern_ends(self) -> Any:
-        """Return the lower and upper ends of the intervals of patterns, if there are any."""
+        """Return the ends of the intervals of patterns, if there are any."""
         return ()
 
     @property
@@ -183,7 +180,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         return self
 
     def _with(self, moments: Moments, solution: Mapping[str, Any], kept: Set[str]) -> Self:
-        """Replace the fitted attributes by a solution of these moments, except those `kept`."""
+        """Set the fitted attributes from a solution, except those `kept`."""
         known = {*kept, *LABELS, "feature_names_in_"}
         for name in [name for name in vars(self) if name.endswith("_") and name not in known]:
             delattr(self, name)  # from an earlier fit, perhaps by another solver
@@ -212,7 +209,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         return self._with(moments, solution, kept)
 
     def _align_signs(self, before: SpectralEstimator) -> None:
-        """Align the sign, or phase, of each function with the earlier function that it overlaps most."""
+        """Align the sign, or phase, of each function with the earlier one of largest overlap."""
         moments, own, new = self.moments_, before.coefficients_, self.coefficients_
         if moments.of_rows or before.moments_.of_rows:  # linear functions of other directions
             old, found = before.basis_.parts[-1].landmarks, self.basis_.parts[-1].landmarks
@@ -309,9 +306,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         folds: Any = None,
         progress: bool | None = None,
     ) -> Self:
-        """Update the fit with rows appended to X.
-
-        Their sums are added, and solved again with the same functions.
+        """Update the fit with rows appended to X, with the same functions.
 
         Only new rows are read if all fields are zarr stores in which no file with rows of the fit was written since
         (append whole chunks). All rows are read otherwise, and for linear functions of fewer rows than columns, which
@@ -352,9 +347,9 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **options: Any) -> Any:
-        """Fit the model and return the functions at the rows of X.
+        """Fit the model and return the functions at the rows of X, an array or trajectories.
 
-        Raises ValueError for several views. X is an array or a list of trajectories, and options are those of `fit`.
+        Options are those of `fit`. Raises ValueError for several views.
         """
         operator = checked_operator(self.operator)
         if not of_trajectories(operator) and is_sequence(Rows.of(X).data) and len(operator.views) > 1:
@@ -393,9 +388,8 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         Returns
         -------
         array of shape (n, k)
-            Functions of unit L²(ρ) norm, float64, or complex128 if values are complex. The container follows X:
-            dask for zarr, xarray.DataArray for labeled data, a list for a
-            list of trajectories.
+            Functions of unit L²(ρ) norm, float64, or complex128 if values are complex; dask for zarr,
+            xarray.DataArray for labeled data, a list for a list of trajectories.
         """
         self._check_frame(X, options.get("out"))
         check_is_fitted(self)
@@ -417,8 +411,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
     def patterns_(self) -> Patterns:
         """Regression of the columns of X on the functions, in the units of X (`Patterns`).
 
-        0 in columns that were left out. Raises ValueError if the pass has no sums for it: on a FourierBasis, or with
-        several views of a row.
+        0 in columns that were left out. Raises ValueError on a FourierBasis, or with several views of a row.
         """
         found = patterns_of(self._fitted().moments_, self.coefficients_)
         return found.in_columns(self.preparation_, self.n_features_in_, units_of_columns(self))
@@ -436,8 +429,8 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
 
         Along `component`: the values with `_lower` and `_upper`, `standard_error`, `validation_value`, `multiplet`,
         `reliable`, `constant`, `function_error`, `coefficients` and `explained_variance_ratio`. `<variable>_pattern`
-        and `<variable>_mean` have the dimensions and units of the data (`x` if unnamed); dimensions of the data whose
-        names are in use are renamed to `x_component` and so on. Patterns are missing if `patterns_` raises ValueError.
+        and `<variable>_mean` have the dimensions and units of the data (`x` if unnamed), renamed to `x_component` and
+        so on if in use. Patterns are missing if `patterns_` raises ValueError.
 
         Parameters
         ----------
@@ -453,7 +446,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         return model_dataset(self._fitted(), X)
 
     def inverse_transform(self, F: Any) -> Any:
-        """Reconstruct the rows X (n, d) from function values F (n, k) by least-squares regression.
+        """Return rows X (n, d) reconstructed from function values F (n, k) by regression.
 
         Exact for `Covariance()` with all components. After a fit with delays, rows are the last ones of windows.
 
@@ -477,7 +470,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         return self._in_columns(F, rows, len(patterns.maps))
 
     def _in_columns(self, F: Any, rows: Callable[[Any], Any], k: int) -> Any:
-        """Return the columns of X that `rows` computes from values (n, k), in the dimensions of labeled data."""
+        """Return the columns of X that `rows` computes from values (n, k), labeled if X was."""
         if are_trajectories(F):
             return [self._in_columns(each, rows, k) for each in F]
         labeled = is_data_array(F)
@@ -530,7 +523,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         return self._rows(function, X, coordinates=labels, role=apart, **options)
 
     def _labels(self) -> dict[str, Array]:
-        """Return the values (k,) of the functions, the ends of their intervals, and standard errors."""
+        """Return the values (k,), the ends of their intervals, and standard errors as variables."""
         names = Attributes(self.solver_)
         found, errors = {names.value: self._values}, vars(self).get(names.errors)
         if errors is not None:
@@ -549,9 +542,8 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
     ) -> float:
         """Return the score of the first `n_components` functions on held-out rows X.
 
-        Larger is better. Minus the sum of Ritz values, at most minus the sum of the smallest eigenvalues. For singular
-        values and Transfer VAMP-2, the sum of their squares; for generators the sum of real parts. Use it to compare
-        kernels, scales and bases.
+        Larger is better: minus the sum of Ritz values; for singular values and Transfer the sum of their squares
+        (VAMP-2); for generators the sum of real parts. Use it to compare kernels, scales and bases.
 
         Parameters
         ----------
@@ -655,7 +647,7 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
 
 
 def one_after_another(parts: Sequence[xr.DataArray]) -> xr.DataArray:
-    """Concatenate values of trajectories, with the coordinate "trajectory"."""
+    """Return concatenated values of trajectories, with the coordinate "trajectory"."""
     import xarray as xr
 
     dim = parts[0].dims[0]
@@ -667,7 +659,7 @@ def one_after_another(parts: Sequence[xr.DataArray]) -> xr.DataArray:
 
 @dataclass(frozen=True, eq=False)
 class Fields:
-    """Values (..., d) in the columns of X, to be written as variables `<name of the variable>_<kind>`.
+    """Values (..., d) in the columns of X, written as variables `<name of the variable>_<kind>`.
 
     `dims` are the leading dimensions. The name is `kind` for a single variable if `alone`; columns are those of the
     `right` view if it is True; `per` is appended to the units of the data.
@@ -684,7 +676,6 @@ class Fields:
     per: str = ""
 
     def name_of(self, variable: str) -> str:
-        """Return the name of the output for a variable of the data."""
         return self.kind if self.alone else f"{variable}_{self.kind}"
 
 
@@ -704,16 +695,16 @@ def with_fields(
 ) -> xr.Dataset:
     """Return the dataset with `fields` in the dimensions of the data, and `functions` of the rows.
 
-    A dimension or coordinate of the data whose name is in use by the dataset is renamed to x_... .
+    Dimensions and coordinates of the data whose names are in use are renamed to x_... .
     """
     layout: Layout | None = vars(estimator).get("layout_")
     names = ["x"] if layout is None else [variable.name or "x" for variable in layout.variables]
     own = {*dataset.dims, *dataset.variables, *functions, *(dim for part in fields for dim in part.dims)}
-    taken = own | {part.name_of(name) for name in names for part in fields}
+    reserved = own | {part.name_of(name) for name in names for part in fields}
     found: dict[str, Any] = {}
     for part in fields:
         for name, values in in_the_field(
-            estimator, part.values, part.dims, part.coords, taken, right=part.right
+            estimator, part.values, part.dims, part.coords, reserved, right=part.right
         ).items():
             attrs = {"long_name": part.long_name.format(name)} if part.long_name else {}
             if part.per and "units" in values.attrs:
@@ -722,7 +713,7 @@ def with_fields(
     for name, values in functions.items():
         dim = estimator._numbering[0]
         values = values.drop_vars([key for key in values.coords if dim in values[key].dims])
-        rows = free_names([name for name in (*values.dims, *values.coords) if name != dim], taken)
+        rows = free_names([name for name in (*values.dims, *values.coords) if name != dim], reserved)
         found[name] = _apart(values.rename({key: new for key, new in rows.items() if key != new}), found)
     return dataset.assign(found)
 
@@ -750,15 +741,14 @@ def in_the_field(
     values: Any,
     dims: tuple[Any, ...] = (),
     coords: Any = None,
-    taken: Collection[Any] = (),
+    reserved: Collection[Any] = (),
     *,
     right: bool = False,
 ) -> dict[str, xr.DataArray]:
     """Return values (..., d) in the columns of X as one array per variable of the fit.
 
-    `x` for unlabeled data. Values in the columns of windows of rows have the dimension `delay` before these. Columns
-    are those of the `right` view if it is True. Dimensions and coordinates of the data whose names are `taken`, or in
-    `dims`, are renamed to x_... .
+    `x` for unlabeled data; windows of rows have the dimension `delay`. Columns are those of the `right` view if it is
+    True. Dimensions and coordinates of the data whose names are `reserved`, or in `dims`, are renamed to x_... .
     """
     import xarray as xr
 
@@ -770,10 +760,10 @@ def in_the_field(
         dims, about = (*dims, DELAY), {"long_name": "rows before the last one of a window", "units": "1"}
         coords = {**(coords or {}), DELAY: (DELAY, np.arange(delays), about)}
     if layout is not None:
-        return layout.spread(values, dims, coords, taken=taken)
+        return layout.spread(values, dims, coords, reserved=reserved)
     names = vars(estimator).get(f"{side}columns_")
     known = {"feature": np.arange(values.shape[-1])} if names is None else names.coordinates("feature")
-    levels = free_names([] if names is None or names.levels is None else known, {*dims, *(coords or {}), *taken})
+    levels = free_names([] if names is None or names.levels is None else known, {*dims, *(coords or {}), *reserved})
     own = {levels.get(key, key): value for key, value in known.items()}
     found = xr.DataArray(values, {**own, **(coords or {})}, (*dims, "feature"), name="x")
     index: Any = {"feature": [*levels.values()]} if levels else {}
