@@ -51,23 +51,20 @@ MOST_PAIRED = 4000
 
 @dataclass(frozen=True, eq=False)
 class Choice(SearchSpace):
-    """Functions and solver of a decomposition, with open hyperparameters."""
+    """Functions and solver of a decomposition, some of whose hyperparameters are open."""
 
     @property
     def automatic(self) -> bool:
-        """Whether the kernel or its scale is selected from the data, on either side."""
+        """Return whether the kernel or its scale is selected from the data, on either side."""
         return any(side.automatic for side in self.sides)
 
     @property
     def sizes(self) -> tuple[int, int | None]:
-        """Requested numbers of functions: p on the left, q on the right, None if they are the same."""
+        """Numbers of functions (p, q) on the left and right; q=None if both are equal."""
         return self.left.size, None if self.right is None else self.right.size
 
     def fitted_to(self, source: Source) -> Choice:
-        """Return the choice with numbers of functions.
-
-        Raises ValueError if a FourierBasis does not fit the data.
-        """
+        """Return the choice with numbers of functions; raise ValueError for an unsuitable FourierBasis."""
         left, *right = (side.fitted_to(source, self.operator, self.components) for side in self.sides)
         found = replace(self, left=left, right=right[0] if right else None)
         if left.recipe.after_pass and self.solver.cut:
@@ -88,13 +85,13 @@ class Choice(SearchSpace):
         )
 
     def outline(self, source: Source) -> Outline:
-        """Return the numbers of functions that are known from metadata, for planning."""
+        """Return the numbers of functions known from metadata, for planning."""
         apart = self.landmark_rows(source, self.left.size - self.left.constant) == LandmarkRows.APART
         probe, own = self.left.probe(source, self.operator), self.left.directions
         return Outline(self.sizes, apart, probe, None if own is None or not own.of_rows else own.size)
 
     def lattice(self, source: Source) -> Outline | None:
-        """Return the outline with a `FourierBasis` in place of landmarks, None if it cannot replace them."""
+        """Return the outline with a `FourierBasis` in place of landmarks, None if not applicable."""
         landmarks = self.left.landmarks
         if self.right is not None or landmarks is None or landmarks.linear or self.left.recipe.vanishes:
             return None
@@ -108,11 +105,10 @@ class Choice(SearchSpace):
         return replace(outline, basis=with_method(cast(FourierLattice, outline.basis), self.operator))
 
     def landmark_rows(self, source: Source, size: int) -> LandmarkRows:
-        """Return the treatment of rows that coincide with the `size` left landmarks, judged by their number.
+        """Return the treatment of rows that coincide with the `size` left landmarks.
 
-        Forms with derivatives drop them if requested, or if the kernel has a kink. Above a tenth of the rows they are
-        summed apart instead. By default they are summed apart if there are fewer than 100 rows per landmark, and kept
-        otherwise.
+        Forms with derivatives drop them if requested, or if the kernel has a kink, but above a tenth of the rows sum
+        them apart. By default they are summed apart below 100 rows per landmark, and kept otherwise.
         """
         landmarks = self.left.landmarks
         if landmarks is None or landmarks.drop_landmark_rows is False:
@@ -137,7 +133,7 @@ class Choice(SearchSpace):
             self._check_gaps(source)
 
     def uses_gaps(self, source: Source) -> bool:
-        """Return whether the functions can be fitted to rows with missing values, by pairs of columns."""
+        """Return whether functions can be fitted to rows with missing values, by pairs of columns."""
         paired = replace(source, on_invalid="pairwise")
         try:
             self.fitted_to(paired)._check_gaps(paired)
@@ -146,7 +142,6 @@ class Choice(SearchSpace):
         return self.operator.takes_gaps
 
     def _check_gaps(self, source: Source) -> None:
-        """Raise ValueError if the functions cannot be fitted to rows with missing values."""
         if not all(side.spanning for side in self.sides) or (self.right is not None and self.left.constant):
             expected = "Covariance() without basis, or Cross(center=True) on Landmarks(kernels.Linear())"
             raise ValueError(f"on_invalid='pairwise' requires {expected}")
@@ -177,7 +172,7 @@ class Choice(SearchSpace):
     def discretize(
         self, source: Source, random_state: Any, fold_rule: FoldRuleOf, kept: TrainingState | None
     ) -> Discretization:
-        """Select the scaling of columns, landmarks and bases, from the data if needed.
+        """Return the scaling of columns and the bases, selected from the data if needed.
 
         Networks are trained on rows outside the folds reserved by `fold_rule`; `kept` stores their state.
         """
@@ -205,7 +200,6 @@ class Choice(SearchSpace):
         return replace(found, selection=selection, **estimated)
 
     def _check_squares(self, units: Mapping[str, NDArray[np.floating[Any]]]) -> None:
-        """Raise ValueError if the squares of all columns underflow."""
         numbers = np.finfo(self.dtype)
         for view, sizes in units.items():
             largest = float(sizes.max(initial=0.0))
@@ -214,7 +208,7 @@ class Choice(SearchSpace):
                 raise ValueError(f"{what}, whose square underflows in {self.dtype}. Multiply them by a constant")
 
     def _movable(self, source: Source) -> list[str]:
-        """Return the views that can be centered: those of functions whose span is translation invariant."""
+        """Return the views that can be centered: spans of their functions are translation invariant."""
         if _is_placed(self.operator):
             return []
         found: dict[str, bool] = {}
@@ -224,7 +218,6 @@ class Choice(SearchSpace):
         return [view for view, movable in found.items() if movable]
 
     def _closed(self, chosen: Mapping[str, Any], source: Source) -> Choice:
-        """Return the choice with all open hyperparameters filled in."""
         closed = replace(self, solver=chosen.get("solver", self.solver))
         for side in self.sides:
             name = side.role.named("basis")
@@ -239,7 +232,6 @@ class Choice(SearchSpace):
     def _discretized(
         self, source: Source, rng: np.random.Generator, fold_rule_of: FoldRuleOf, kept: TrainingState | None
     ) -> Discretization:
-        """Return the bases, built by recipes with fixed hyperparameters."""
         left, right, network = self.left, self.right, self.left.recipe.trained
         fold_rule = fold_rule_of(self.sizes) if network or left.directions is not None else None
         reserved = reserved_folds(fold_rule.number) if network and fold_rule is not None else ()
@@ -291,10 +283,7 @@ class Choice(SearchSpace):
 
 
 def choose_functions(estimator: Any, operator: Operator) -> Choice:
-    """Return the functions that the parameters of an estimator define.
-
-    Raises an error if they are invalid.
-    """
+    """Return the functions that the parameters of an estimator define, checked."""
     given, other = basis_by_name(estimator.basis, "auto"), basis_by_name(estimator.right_basis, what="right_basis")
     compares = isinstance(given, str)
     if other is not None and not operator.solver.two_sided:
@@ -332,13 +321,12 @@ def choose_functions(estimator: Any, operator: Operator) -> Choice:
 
 
 def with_outputs(functions: Any, outputs: int) -> Any:
-    """Return the functions; a network without a number of outputs receives this one."""
+    """Return the functions; a network without a number of outputs receives `outputs`."""
     open_ = isinstance(functions, NeuralBasis) and functions.outputs is None
     return replace(functions, outputs=outputs) if open_ else functions
 
 
 def _right_landmarks(left: Landmarks | None) -> Landmarks:
-    """Return landmarks for right functions of other variables, with the same kernel and method."""
     if left is None:
         return Landmarks()
     method = left.method if left.drawn else "uniform"
@@ -351,7 +339,6 @@ def _has_kink(kernel: Any) -> bool:
 
 
 def _check_networks(left: BasisRecipe, right: BasisRecipe) -> None:
-    """Raise ValueError unless both sides or neither are networks, which are trained together."""
     if left.trained != right.trained:
         raise ValueError("networks are trained in pairs. Pass a NeuralBasis as basis and as right_basis")
     outputs = [getattr(side, "outputs", None) for side in (left, right)]
@@ -371,8 +358,8 @@ def with_density(
 ) -> Operator:
     """Return the operator with a density estimate from up to 50 000 weighted rows.
 
-    `periods` has an entry per prepared column, None for one without a period. Raises InvalidRowError for an
-    invalid row (on_invalid="raise"), and ValueError if all rows coincide.
+    `periods` has an entry (or None) per prepared column. Raises InvalidRowError for an invalid row
+    (on_invalid="raise"), and ValueError if all rows coincide.
     """
     rows, x = draw_rows(source, SAMPLE, rng)
     weights = None
@@ -406,17 +393,16 @@ def fields_at_derivatives(operator: Operator) -> list[str]:
 
 
 def _is_placed(operator: Operator) -> bool:
-    """Return whether forms depend on the position of points, by a manifold or a density."""
     read = {field.name for field, _ in fields_read(operator, 1)}
     placed = exponent_of(operator.density) or any(made.placed for made in operator.derived.values())
     return bool(placed) or not read.isdisjoint(operator.views)
 
 
 def units_of(operator: Operator) -> str:
-    """Return why an operator depends on the units of the data, except by fields.
+    """Return why an operator, except by fields, depends on the units of the data; "" if it does not.
 
-    "" if it does not. A gradient or a Laplacian is meaningful in standardized columns; a derivative along one column,
-    and a sum of derivatives of different orders, are not.
+    A gradient or a Laplacian is meaningful in standardized columns; a derivative along one column, or a sum of
+    derivatives of different orders, is not.
     """
     if isinstance(operator, Generator) and operator.number is not None:
         return f"depends on them by diffusion={operator.number:g}"

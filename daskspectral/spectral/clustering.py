@@ -63,7 +63,7 @@ class Partition(Registered):
 
     @classmethod
     def fitted(cls, method: str, points: Array, weights: Any, coefficients: Array, count: int, seed: int) -> Partition:
-        """Return the partition into `count` clusters of rows (m, d) with these weights (m, p) of centroids."""
+        """Return the partition into `count` clusters of rows (m, d) with weights (m, p) of centroids."""
         functions = weights @ coefficients
         if method == "cluster_qr":  # Damle, Minden and Ying 2019
             pivots = scipy.linalg.qr(functions.T, pivoting=True, mode="r")[1][:count]
@@ -79,7 +79,7 @@ class Partition(Registered):
         return cls(method, coefficients, centers)
 
     def labels(self, x: Array, weights: Any) -> Labels:
-        """Return the cluster of each row x (c, d) with these weights (c, p) of centroids, shape (c,)."""
+        """Return the cluster (c,) of each row x (c, d) with weights (c, p) of centroids."""
         if self.method == "columns":
             return np.asarray(NearestSearch(self.centers)(x, 1)[1][:, 0], dtype=np.int64)
         functions = weights @ self.coefficients
@@ -89,12 +89,11 @@ class Partition(Registered):
         return np.asarray(table.argmin(axis=1))
 
     def ordered(self, order: NDArray[np.integer[Any]]) -> Partition:
-        """Return the partition with reordered clusters."""
         return replace(self, centers=self.centers[order])
 
 
 def scaled(functions: Array, method: str) -> Array:
-    """Return function values (c, k), each row scaled to length 1 except for method "raw"."""
+    """Return function values (c, k), scaled to rows of length 1 except for method "raw"."""
     if method == "raw":
         return functions
     return np.asarray(functions / np.maximum(np.linalg.norm(functions, axis=1, keepdims=True), np.finfo(float).tiny))
@@ -102,7 +101,7 @@ def scaled(functions: Array, method: str) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class ClusterLabels(RowFunction):
-    """Cluster labels of rows, -1 for invalid rows and, if extrapolate="nan", for rows far from all centroids."""
+    """Cluster labels of rows, -1 for invalid rows and, if extrapolate="nan", far from all centroids."""
 
     basis: CentroidBasis
     partition: Partition
@@ -126,23 +125,21 @@ class ClusterLabels(RowFunction):
 class SpectralClustering(ClusterMixin, SpectralEstimator):
     """Spectral clustering of any number of rows in one pass.
 
-    Clusters are those of a random walk over nearest centroids.
-
-    A step of the walk leads from a row to one of its nearest centroids, and from there to a row
-    (`operators.NeighborJumps`); clusters are sets of any shape that the walk rarely leaves. There is no kernel and no
-    scale to choose, and new rows have labels. Distances depend on the units of the columns: scale them first, for
-    example by `Rows(X, standardize=True)`.
+    A step of a random walk leads from a row to one of its nearest centroids, and from there to a row
+    (`operators.NeighborJumps`); clusters are sets of any shape that the walk rarely leaves. There is no kernel or scale
+    to choose, and new rows have labels. Distances depend on the units of the columns: scale them first, for example by
+    `Rows(X, standardize=True)`.
 
     Parameters
     ----------
     n_clusters : int or "auto", default=8
         Number of clusters. "auto" selects the largest number, up to 15, with a clear gap after its eigenvalues.
     n_centroids : int, default=500
-        Number of centroids per set. A cluster requires four: more centroids resolve smaller clusters. The default
-        resolves clusters of 1 % of the rows, and isolated ones of .4 %.
+        Number of centroids per set. A cluster requires four: the default resolves clusters of 1 % of the rows, and
+        isolated ones of .4 %.
     assign_labels : {"best", "kmeans", "raw", "cluster_qr", "columns"}, default="best"
-        Assignment of labels: k-means of functions scaled to length 1, k-means of unscaled functions, a pivoted QR
-        factorization, or k-means of the columns, without functions; "best" is the one of smallest normalized cut.
+        k-means of functions scaled to length 1, or unscaled, a pivoted QR factorization, or k-means of the columns;
+        "best" is the one of smallest normalized cut.
     random_state : int, Generator or None, default=None
         Seed of the centroids and of k-means.
 
@@ -155,8 +152,8 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
     cluster_shares_ : ndarray of shape (n_clusters_,)
         Fractions of the rows, from up to 20 000 of them.
     cut_ : float
-        Normalized cut, between 0 and n_clusters_: the sum over clusters of the probability to leave the cluster in
-        one step of a walk over other random centroids, to which no function was fitted.
+        Normalized cut, between 0 and n_clusters_: the sum of the probabilities to leave each cluster in one step of
+        a walk over other random centroids.
     eigenvalues_, eigenvalue_errors_ : ndarray of shape (n_clusters_ + 1,) and (n_clusters_ + 1, 2)
         Eigenvalues of the walk, near 0 for clusters, and the ends of their 95 % intervals for fixed centroids. At
         20 000 rows the random centroids vary them as much as the rows do. 16 values if n_clusters is "auto".
@@ -357,7 +354,6 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         return self
 
     def _divide(self, source: Source) -> None:
-        """Set the number of clusters and the partition of smallest cut on up to 20 000 rows."""
         source = Discretization.of(self.moments_).prepared(source, self.moments_.operator)
         rng, basis = np.random.default_rng(self.random_state), self.basis_
         points = draw_rows(source, PILOT, rng)[1]
@@ -382,7 +378,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         self._advise_small()
 
     def _number(self) -> int:
-        """Return the largest number of clusters with a clear eigengap, or else that with the widest gap."""
+        """Return the largest number of clusters with a clear eigengap, else with the widest gap."""
         ratios, errors = gap_ratios(self.moments_, self.coefficients_)
         clear = np.flatnonzero(ratios + 1.96 * errors < CLEAR)
         if len(clear):
@@ -395,7 +391,6 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
         return found
 
     def _advise_small(self) -> None:
-        """Warn if a cluster has fewer than four centroids per set."""
         basis = self.basis_
         sets, m, d = basis.centroids.shape
         places, _ = basis.neighbors(basis.centroids.reshape(-1, d))
@@ -411,7 +406,6 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
             )
 
     def _summary_parts(self) -> dict[str, Any]:
-        """Return the parts of a `Summary`."""
         shares = [f"{100 * share:.2g}" for share in self.cluster_shares_]
         which = f", of {' and '.join([', '.join(shares[:-1]), shares[-1]])} % of the rows" if len(shares) > 1 else ""
         verdict = f"{self.n_clusters_} cluster{'s' * (self.n_clusters_ > 1)}{which}; normalized cut {self.cut_:.3g}"
@@ -421,7 +415,7 @@ class SpectralClustering(ClusterMixin, SpectralEstimator):
 def normalized_cut(weights: Any, rows: Array, labels: Labels, count: int) -> float:
     """Return the normalized cut k - Σ_c (Σ_r S_cr² / D_r) / vol_c, infinite if a cluster is empty.
 
-    `weights` (n, p) are those of the centroids, S = Σ w a over the rows of cluster c.
+    S = Σ w a over the rows of cluster c, for `weights` w (n, p) of the centroids.
     """
     sums = np.stack([weights.T @ np.where(labels == c, rows, 0.0) for c in range(count)])
     volumes, degrees = np.bincount(labels, rows, count), sums.sum(axis=0)

@@ -2,8 +2,7 @@
 
 With S the operator of the process stopped in a set (`operators.stopped`), both solve (1 - S) u = v outside the sets,
 with v the probability of stopping in b within the lag, or the mean time until the process stops or the lag has passed.
-This is exact at any lag, except for the span (dynamical Galerkin approximation: Thiede, Giannakis, Dinner and Weare
-2019; Strahan and others 2021).
+Exact at any lag, except for the span (Thiede, Giannakis, Dinner and Weare 2019; Strahan and others 2021).
 """
 
 from __future__ import annotations
@@ -22,13 +21,12 @@ Array = NDArray[np.floating[Any]]
 
 
 def stopped_passage(moments: Moments, cut: float, *, both: bool) -> tuple[Array, float, Array]:
-    """Solve for the committor to b and the time until a or b of a stopped process.
+    """Return the committor to b and the time until a or b of a stopped process, in the basis.
 
-    Solutions are in the directions of the Gram matrix outside the sets above the cutoff. Returns their coefficients (1
-    + S, p, 2), for all rows and without each of S folds, the factor of the jackknife variance, and the shares (3,) of
-    the rows outside the sets, in a, and in b.
-
-    Raises ValueError if a and b have common rows, or if a, the space outside the sets, or b (if `both`) has no row.
+    Returns coefficients (1 + S, p, 2), for all rows and without each of S folds, the factor of the jackknife variance,
+    and the shares (3,) of the rows outside the sets, in a, and in b. Directions are those of the Gram matrix outside
+    the sets above the cutoff. Raises ValueError if a and b overlap, or if a, their outside, or b (if `both`) has no
+    row.
     """
     members = moments.arrays["members"]
     outside, a, b, shared = members.tolist()
@@ -47,10 +45,10 @@ def stopped_passage(moments: Moments, cut: float, *, both: bool) -> tuple[Array,
 
 
 def passage_of_generator(moments: Moments, cut: float, *, both: bool) -> tuple[Array, float]:
-    """Solve for the committor and the passage time of a generator.
+    """Return the committor and the passage time of a generator, in the basis.
 
-    The functions of the basis vanish in the sets, except the last one, the guess, if `both`. The committor is the guess
-    plus a combination of the others, the time a combination of these alone: <f, L u> = 0, or -E f, for each of them.
+    Functions of the basis vanish in the sets, except the last, the guess, if `both`. The committor is the guess plus a
+    combination of the others, the time a combination of these alone: <f, L u> = 0, or -E f, for each of them.
     """
     vanishing = slice(-1 if both else None)
     gram = moments.arrays["gram"][vanishing, vanishing] / moments.weight

@@ -1,4 +1,4 @@
-"""Further analyses of principal components: rotation, pattern intervals, significance, and complex patterns."""
+"""Rotation, pattern intervals, significance, and complex patterns of principal components."""
 
 from __future__ import annotations
 
@@ -94,10 +94,7 @@ def components_of(moments: Moments, share: float, solver: Solving, device: Devic
 
 
 def linear_landmarks(moments: Moments) -> Array | None:
-    """Return the orthonormal landmarks (r, d) of components of columns.
-
-    None for those of a kernel.
-    """
+    """Return the orthonormal landmarks (r, d) of components of columns; None for a kernel."""
     basis: Any = moments.basis.parts[-1]
     return basis.landmarks if isinstance(getattr(basis, "kernel", None), Linear) else None
 
@@ -124,10 +121,7 @@ def pattern_errors(model: Any) -> Array:
 
 
 def modes_of(model: Any) -> Significance | None:
-    """Return the significance of the components of a fitted model.
-
-    None if it is not available. The result is cached; for a model from a file it is computed from the moments.
-    """
+    """Return the significance of the components of a fitted model, cached; None if not available."""
     known = vars(model)
     if SIGNIFICANCE not in known:
         whole = "rotation_" not in known and known["moments_"].autocovariance is not None
@@ -148,10 +142,7 @@ def significance(model: Any) -> Significance:
 
 
 def _in_time(model: Any, rows: Rows, why: str) -> Source:
-    """Return the rows, prepared as in the fit.
-
-    Raises ValueError with the reason `why` for gaps in their times.
-    """
+    """Return the prepared rows; raise ValueError with the reason `why` for gaps in their times."""
     source = open_data(model.moments_.operator, rows, weight=None, progress=False)
     check_widths(model.moments_, source)
     check_even(source, why)
@@ -164,9 +155,9 @@ def _in_time(model: Any, rows: Rows, why: str) -> Source:
 def analytic_rows(model: Any, rows: Rows) -> tuple[Any, NDArray[np.int64]]:
     """Return the analytic signal (n, d) of centered columns, and the block (n,) of each row.
 
-    The signal is a dask array in blocks of columns, by an FFT along all rows of a member of an ensemble, with the
-    values of `scipy.signal.hilbert`. Blocks contain the same times of all members. Raises ValueError for gaps in the
-    times of the rows, and InvalidRowError for missing values.
+    The signal, `scipy.signal.hilbert` along all rows of a member of an ensemble, is a dask array in blocks of columns.
+    Blocks contain the same times of all members. Raises ValueError for gaps in the times, and InvalidRowError for
+    missing values.
     """
     source = _in_time(model, rows, "an analytic signal requires rows in the order of time")
     x, series = _whole_rows(source).rechunk({0: -1, 1: "auto"}), source.series
@@ -175,10 +166,9 @@ def analytic_rows(model: Any, rows: Rows) -> tuple[Any, NDArray[np.int64]]:
 
 
 def complex_rows(model: Any, rows: Rows) -> tuple[Any, NDArray[np.int64]]:
-    """Return the complex rows (n, d) of prepared, centered columns, and the block (n,) of each row.
+    """Return complex rows (n, d) from columns of real, then imaginary parts, and the block (n,) of each row.
 
-    The columns of the rows are the real parts followed by the imaginary parts. Raises InvalidRowError for missing
-    values.
+    Columns are prepared and centered. Raises InvalidRowError for missing values.
     """
     source = open_data(model.moments_.operator, rows, weight=None, progress=False)
     source = Discretization.of(model.moments_).prepared(source, model.moments_.operator)
@@ -188,7 +178,7 @@ def complex_rows(model: Any, rows: Rows) -> tuple[Any, NDArray[np.int64]]:
 
 
 def _whole_rows(source: Source) -> Any:
-    """Return the prepared rows as a dask array. Raises InvalidRowError for missing values."""
+    """Return the prepared rows as a dask array; raise InvalidRowError for missing values."""
     x = lazy_rows(source.readers["x"]).rechunk({1: -1})
     x = x.map_blocks(source.preparation, dtype=float, chunks=(x.chunks[0], (source.dimension,)))
     known = np.asarray((abs(x) < np.inf).all(axis=1).compute())
@@ -211,7 +201,7 @@ PARTS = ("real", "imag")
 def complex_parts(data: Any) -> Any:
     """Return the real and the imaginary parts of complex data as columns, the first before the second.
 
-    Of labeled data they are the variables `<name>_real` and `<name>_imag`. Both are NaN where one is. Raises TypeError
+    Those of labeled data are the variables `<name>_real` and `<name>_imag`. Both are NaN if one is. Raises TypeError
     for data that are not complex, or not an array, a DataArray or a Dataset.
     """
     import xarray as xr
@@ -243,8 +233,8 @@ def _analytic(x: Any, length: int, stride: int) -> Any:
 def complex_components(model: Any, z: Any, blocks: NDArray[np.int64], count: int) -> tuple[Any, Complex, Any]:
     """Return a model of pairs of real components, complex patterns (count, d), and lazy scores (n, count).
 
-    The rows (Re z, Im z) and (-Im z, Re z) represent half the Hermitian covariance of z by a real matrix, with each
-    eigenvalue twice. Scores have mean square 1; the largest entry of a pattern is positive.
+    The rows (Re z, Im z) and (-Im z, Re z) represent half the Hermitian covariance of z, with each eigenvalue twice.
+    Scores have mean square 1; the largest entry of a pattern is positive.
     """
     import dask.array as da
 

@@ -26,9 +26,7 @@ CORE = 0.8  # membership from which a row is in the core of a set
 
 @dataclass(frozen=True, eq=False)
 class Visits:
-    """Visits of consecutive rows to cores.
-
-    `jumps` (m, m) are numbers of jumps between cores, and `rows` (m,) those of rows after a visit to each.
+    """Visits of consecutive rows to cores: jumps (m, m) between cores, and rows (m,) after a visit to each.
 
     The rows start in the trajectory `first`, with `lead` rows before the core `entered`, and end in the trajectory
     `last` after a visit to the core `left`; -1 means no core.
@@ -85,16 +83,13 @@ class Visits:
 
 
 def _visits(memberships: SpanValues, ends: Array, batch: Mapping[str, Array]) -> dict[str, Visits]:
-    """Return the visits of a batch of rows.
-
-    `ends` (T,) are the cumulative lengths of the trajectories.
-    """
+    """Return the visits of a batch of rows; `ends` (T,) are cumulative lengths of trajectories."""
     values = memberships.of_prepared(batch["x"])[0]
     return {"visits": Visits.of(values, np.searchsorted(ends, batch[NUMBER], "right"))}
 
 
 def visits_of(source: Source, memberships: SpanValues) -> Visits:
-    """Count the visits of trajectories to the cores of sets in one pass over a source of pairs."""
+    """Return the visits of trajectories to the cores of sets, counted in one pass."""
     assert source.lagged is not None
     ends = np.cumsum([pairs.count for pairs in source.lagged.trajectories])
     run = Run(source, plan_rows(source, 2000.0 * memberships.columns), None, "sets")

@@ -13,38 +13,33 @@ from daskspectral.spectral.passage import Process
 class SpectralDecomposition(Process):
     """Spectral decomposition of an operator by the Galerkin method.
 
-    This is Algorithm 1 of Cabannes and Bach (2024).
+    This is Algorithm 1 of Cabannes and Bach (2024): one pass over the rows sums the form <f, L g> and the Gram matrices
+    of p left and q right functions; the rest is dense linear algebra with p × q matrices. Symmetric operators have
+    eigenvalues, and equal functions on both sides; two-sided operators, as `Cross` and `Transfer`, have singular
+    values, with left and right singular functions.
 
-    One pass over the rows sums the form <f, L g> and the Gram matrices of p left and q right functions; the rest is
-    dense linear algebra with p × q matrices. Symmetric operators have eigenvalues, and equal functions on both sides;
-    `Cross`, `Transfer` and other two-sided operators have singular values, with left and right singular functions.
-
-    By default, kernel, scale, landmarks and penalty are selected on a subsample of 10 000 rows, the pilot: candidates
-    are solved on one half and compared on the other, first with 100 functions on 2000 rows, then the best scale of each
-    kernel with 300 functions on all of them. All rows are read once, for the best candidate. Every fit has error bars
-    and validation values from the folds of this pass.
+    By default kernel, scale, landmarks and penalty are selected on a subsample of 10 000 rows, the pilot, of which one
+    half is solved and the other compares candidates. Every fit has error bars and validation values from the folds of
+    the pass.
 
     Parameters
     ----------
     operator : Operator or None, default=None
         Operator to decompose; None means `Laplacian()`.
     basis : BasisRecipe, str or None, default=None
-        Functions that span the solution: a basis, a recipe or its name. None means `Landmarks()`: a kernel at rows
-        of the data, with the kernel, its scale and the number of landmarks selected. The names "landmarks",
-        "fourier" and "network" mean `Landmarks()`, `FourierBasis()` and `NeuralBasis()`; "auto" compares a
-        `FourierBasis`, for up to three columns, with `Landmarks` on the pilot. On a FourierBasis the kernel is the
-        spectral density of the coefficients, selected after the pass. For operators with singular values, the
-        candidates include few `NormalizedRBF` functions, which suit short trajectories.
+        Functions that span the solution. None or "landmarks" means `Landmarks()`: a kernel at rows of the data;
+        "fourier" and "network" mean `FourierBasis()` and `NeuralBasis()`; "auto" compares a `FourierBasis`, for up
+        to three columns, with `Landmarks` on the pilot. On a FourierBasis the kernel is the spectral density of the
+        coefficients, selected after the pass. For operators with singular values, the candidates include few
+        `NormalizedRBF` functions, which suit short trajectories.
     right_basis : BasisRecipe, str or None, default=None
         Right functions of an operator with singular values. By default those of Transfer are the left functions;
-        those of Cross, which depend on other variables, have the same kernel and landmark method, at landmarks
-        among their rows.
+        those of Cross have the same kernel and landmark method, at landmarks among their rows.
     n_components : int or float, default=16
         Number of functions; fewer, with a RankWarning, if the rank is less. For `Covariance` of columns, a number
         between 0 and 1 selects the fewest components that explain more than this share of the variance.
     solver : Regularized, Truncated or None, default=None
-        Solver of the eigenvalue problem (`daskspectral.solvers`). None means `Regularized("auto")`, which restricts
-        the solution to smooth functions.
+        Solver (`daskspectral.solvers`). None means `Regularized("auto")`, which favors smooth functions.
     folds : int, array of shape (n,), "blocks", "random" or None, default=10
         Division of the rows into 2 to 100 folds, for error bars and validation values. An int assigns rows at
         random, by a hash of their number, and warns of repeated rows; but pairs of trajectories, and rows with
@@ -55,13 +50,12 @@ class SpectralDecomposition(Process):
     dtype : {"float64", "float32"}, default="float64"
         Precision of the features and their products, which are summed in float64 in either case.
     device : {"cpu", "cuda", "auto"}, default="cpu"
-        Device on which functions are evaluated and multiplied, in the pass, `transform` and `score`: "cuda" is a
-        GPU (extra `gpu`) of this process, or of each worker; "auto" uses a GPU if there is one. All other steps run
-        on the CPU, except eigenvectors of more than 2000 functions (deploy/README.md, "GPUs").
+        Device that evaluates and multiplies functions: "cuda" is a GPU (extra `gpu`) of this process, or of each
+        worker; "auto" uses a GPU if there is one. Other steps run on the CPU, except eigenvectors of more than 2000
+        functions (deploy/README.md, "GPUs").
     random_state : int, Generator or None, default=None
-        Seed of the pilot and the landmarks. Results are reproducible for equal seeds and the same order of rows.
-        The pilot of more than 256 chunks depends on the chunks, too: the same rows in other chunks, or in memory,
-        may lead to another kernel or penalty.
+        Seed of the pilot and the landmarks. Equal seeds and orders of rows have equal results; the pilot of more
+        than 256 chunks depends on the chunks, too, so that others may lead to another kernel or penalty.
 
     Attributes
     ----------
@@ -70,8 +64,7 @@ class SpectralDecomposition(Process):
     singular_values_ : ndarray of shape (k,)
         Singular values, descending, in place of eigenvalues_ for operators solved by "singular".
     coefficients_, right_coefficients_ : ndarray of shape (p, k) and (q, k)
-        Coefficients of eigenfunctions or left singular functions, of unit L²(ρ) norm, and of right singular
-        functions.
+        Coefficients of eigenfunctions or left singular functions, of unit L²(ρ) norm, and of right ones.
     left_coefficients_ : ndarray of shape (p, k)
         For "eigen": eigenfunctions of the adjoint, biorthonormal to the eigenfunctions.
     eigenvalue_errors_, singular_value_errors_ : ndarray of shape (k, 2)

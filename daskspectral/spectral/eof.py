@@ -43,9 +43,8 @@ Array = NDArray[np.inexact[Any]]
 class EOF(FieldEstimator):
     """Empirical orthogonal functions of a field, its principal components.
 
-    Rows are times and columns are places. Use `daskspectral.Rows` to subtract seasonal cycles and trends, and to weight
-    by latitude. Scores have variance 1. For components of a kernel use `SpectralDecomposition(operators.Covariance(),
-    basis)`.
+    Rows are times and columns are places. `daskspectral.Rows` subtracts seasonal cycles and trends, and weights by
+    latitude. Scores have variance 1. Components of a kernel: `SpectralDecomposition(operators.Covariance(), basis)`.
 
     Parameters
     ----------
@@ -113,8 +112,8 @@ class EOF(FieldEstimator):
     def pattern_errors_(self) -> Array:
         """Ends (k, d, 2) of 95 % intervals of `patterns_.single`, by a jackknife.
 
-        NaN without error bars. Patterns of one group of `multiplets_` are rotated to the nearest in their span first,
-        because only the span is determined.
+        NaN without error bars. Only the span of a group of `multiplets_` is determined: its patterns are first rotated
+        to the nearest in the span.
         """
         return pattern_errors(self)
 
@@ -135,8 +134,7 @@ class EOF(FieldEstimator):
     def rotated(self, count: int) -> Self:
         """Return a fitted model of `count` components after varimax rotation (Kaiser 1958).
 
-        The rotation maximizes the variance over the weighted columns of squared patterns, so that each pattern is
-        localized. Scores have variance 1 and remain uncorrelated. `eigenvalues_` are the explained variances,
+        Patterns are localized; scores remain uncorrelated, of variance 1. `eigenvalues_` are the explained variances,
         descending, with unchanged sum; `rotation_` (count, count) maps the components to the rotated ones. There are no
         error bars, and `update` returns to unrotated components.
 
@@ -160,10 +158,10 @@ class EOF(FieldEstimator):
         return found
 
     def significance(self) -> Significance:
-        """Compare the components with red noise (rule N) and with each other (North's rule).
+        """Return the comparison of components with red noise (rule N) and each other (North's rule).
 
-        Red noise consists of independent AR(1) columns with the sums of squares and the lag-one autocorrelations of the
-        fitted columns, for rows in the order of time. Only sums of the fit are used, without rows that were left out
+        Red noise consists of independent AR(1) columns with the variances and lag-one autocorrelations of the fitted
+        columns, for rows in the order of time. Only sums of the fit are used
         (`help(daskspectral.moments.field_modes)`).
 
         Returns
@@ -183,8 +181,8 @@ class EOF(FieldEstimator):
         """Return complex components of X, of patterns that propagate (Hilbert EOFs).
 
         They are the components of the analytic signal x + i H x of centered columns (Rasmusson and others 1981), by an
-        FFT along all rows of each member of an ensemble; x + i H x is approximately the sum of scores times components.
-        The transform assumes periodic series: if their ends do not meet, the signal is distorted near both of them.
+        FFT along all rows of each member of an ensemble; x + i H x is about the sum of scores times components. Series
+        that are not periodic are distorted near both ends.
 
         Parameters
         ----------
@@ -227,9 +225,8 @@ class EOF(FieldEstimator):
     def complex_modes(self, X: Any, count: int | None = None) -> xr.Dataset:
         """Return the complex components of complex rows X, such as u + 1j * v of winds (complex EOFs).
 
-        They are the eigenvectors of the Hermitian covariance matrix E[z^H z] of the columns z, less their means and
-        multiplied by the roots of their weights. Estimators are not fitted to complex data; this method requires no
-        fit, and reads X three times.
+        They are eigenvectors of the Hermitian covariance matrix E[z^H z] of centered columns z times the roots of their
+        weights. The method requires no fit, and reads X three times.
 
         Parameters
         ----------
@@ -292,7 +289,7 @@ class EOF(FieldEstimator):
     def _complex(
         self, fitted: Any, scores: Any, labels: RowLabels | None
     ) -> tuple[xr.Dataset, dict[str, xr.DataArray]]:
-        """Return the values of pairs of real components as a dataset, and the complex scores with their labels."""
+        """Return the dataset of pairs of real components, and the complex scores with labels."""
         import xarray as xr
 
         some = slice(None, None, 2)

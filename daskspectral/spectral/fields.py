@@ -49,8 +49,8 @@ class FieldEstimator(SpectralEstimator):
         """Return the modes as a Dataset with the variable names of xeofs.
 
         Variables have the dimension `mode`, numbered from 1, the dimensions, coordinates and units of the data, and a
-        `long_name`. With several variables, or a dimension `mode` of the data, names are extended
-        (`<variable>_components`, `x_mode`). The attribute `verdict` summarizes the reliability of the modes.
+        `long_name`. Names that are in use are extended (`<variable>_components`, `x_mode`). The attribute `verdict`
+        summarizes the reliability of the modes.
 
         Parameters
         ----------
@@ -73,7 +73,6 @@ class FieldEstimator(SpectralEstimator):
         return field_dataset(self._fitted(), X, details)
 
     def _sides(self) -> list[Side]:
-        """Return the fields with their patterns."""
         patterns = patterns_of(self.moments_, self.coefficients_)
         known = patterns.in_columns(self.preparation_, self.n_features_in_, units_of_columns(self))
         if not hasattr(self, "right_coefficients_"):
@@ -88,8 +87,7 @@ class FieldEstimator(SpectralEstimator):
         """Return the label of mode i, counted from 0, for the title of a figure."""
 
     @abstractmethod
-    def _of_values(self) -> dict[str, tuple[Any, dict[str, str]]]:
-        """Return the values of all modes as named variables, with their attributes."""
+    def _of_values(self) -> dict[str, tuple[Any, dict[str, str]]]: ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,7 +33,7 @@ Array = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, eq=False)
 class _Forecasts:
-    """Forecasts as linear functions of the fitted functions f: Re(mean + f map), of all rows and without each fold.
+    """Forecasts Re(mean + f map) as linear functions of the fitted functions f, of all rows and without each fold.
 
     `maps` are (1 + S, k, width) and `means` (1 + S, width), the jackknife variance has the `factor`, and `columns` are
     those of the fit, None for all.
@@ -45,7 +45,7 @@ class _Forecasts:
     columns: tuple[int, ...] | None
 
     def __call__(self, part: int, values: Any) -> Array:
-        """Return the forecasts (..., width), or the lower or upper ends of their intervals, from values (..., k)."""
+        """Return the forecasts (..., width), or ends of their intervals, from values (..., k)."""
         samples = np.stack([(mean + values @ one).real for one, mean in zip(self.maps, self.means, strict=True)])
         found = samples[0] if part == 0 else jackknife_ends(samples, self.factor)[..., part - 1]
         if self.columns is not None:
@@ -54,7 +54,7 @@ class _Forecasts:
 
 
 def _stacked(parts: Sequence[Any]) -> Any:
-    """Return a value and its ends along a last dimension, named `part` in labeled data."""
+    """Return a value and its ends along a last dimension, `part` in labeled data."""
     if hasattr(parts[0], "dims"):
         import xarray as xr
 
@@ -70,12 +70,10 @@ class _NoOperatorError(ParameterError, AttributeError):
 class Koopman(Process):
     """Koopman operator of trajectories: slow processes and their timescales.
 
-    The operator is (K g)(x_t) = E[g(x_{t + lag}) | x_t].
-
-    One pass over the pairs of rows sums E[f(x_t) g(x_{t + lag})] and the Gram matrices of p functions, which are
-    selected from the data by default (`SpectralDecomposition`). Reversible processes have real eigenvalues; others have
-    singular values, with left functions of the start and right functions of the end of the pairs (VAMP), or complex
-    eigenvalues (EDMD). The constant has the value 1. `fit` accepts one trajectory, or a list of several.
+    The operator is (K g)(x_t) = E[g(x_{t + lag}) | x_t]. One pass over the pairs of rows sums E[f(x_t) g(x_{t + lag})]
+    and the Gram matrices of p functions. Reversible processes have real eigenvalues; others have singular values, with
+    left functions of the start and right functions of the end of the pairs (VAMP), or complex eigenvalues (EDMD). The
+    constant has the value 1. `fit` accepts one trajectory, or a list of several.
 
     Parameters
     ----------
@@ -153,7 +151,6 @@ class Koopman(Process):
 
     @property
     def operator(self) -> Transfer:  # type: ignore[override]
-        """Operator defined by the parameters."""
         try:
             return self._operator()
         except ParameterError as error:
@@ -181,12 +178,10 @@ class Koopman(Process):
 
     @property
     def dynamic_residuals_(self) -> Array:
-        """95 % intervals (k, 2) of the residual norms of eigenfunctions.
+        """95 % intervals (k, 2) of the residual norms |K f - l f| of eigenfunctions f with values l.
 
-        The residual of an eigenfunction f with the eigenvalue l is |K f - l f|.
-
-        They are exact for reversible processes, up to the noise of the sums; for others they are an upper bound that
-        includes the noise of the process. Raises AttributeError for singular functions.
+        Exact for reversible processes, up to the noise of the sums; otherwise an upper bound that includes the noise of
+        the process. Raises AttributeError for singular functions.
         """
         if not is_lagged(self._fitted().moments_):
             raise AttributeError("dynamic_residuals_ require eigenvalues, and two lags if reversible")
@@ -215,7 +210,7 @@ class Koopman(Process):
     def chapman_kolmogorov(self, sets: MetastableSets | None = None) -> ChapmanKolmogorov:
         """Return the Chapman-Kolmogorov test of the Markov property.
 
-        The test compares powers of the operator with measurements at longer lags.
+        It compares powers of the operator with measurements at longer lags.
 
         Parameters
         ----------
@@ -280,10 +275,7 @@ class Koopman(Process):
         return [_stacked(each) for each in zip(*parts, strict=True)] if are_trajectories(values) else _stacked(parts)
 
     def _forecasts(self, steps: int) -> _Forecasts:
-        """Return forecasts after `steps` lags as linear functions of the fitted functions, without each fold too.
-
-        The regression of the columns on the functions is that of all rows.
-        """
+        """Return forecasts as linear functions of the fitted functions, of all rows and without each fold."""
         matrices, patterns = self._square_matrices(), self.patterns_.of_columns(self.n_features_in_)
         moved = np.linalg.matrix_power(np.linalg.solve(matrices.grams, matrices.forms[:, 0]), steps)
         means = np.broadcast_to(patterns.mean - patterns.offset @ patterns.maps, (len(moved), patterns.mean.size))
@@ -330,12 +322,11 @@ class Koopman(Process):
             return explained(self._combined(*known), source, "future")
 
     def equilibrium_weights(self, X: Any, *, interval: bool = False, **options: Any) -> Any:
-        """Return weights of the rows of X that reweight them to equilibrium, of mean 1 in the fit.
+        """Return weights that reweight the rows of X to equilibrium, of mean 1 in the fit.
 
-        The weights are the stationary density divided by the density of the rows, in the span of the fitted functions:
-        the left function of the value 1 (Koopman reweighting: Wu, Nüske, Paul, Klus, Koltai and Noé 2017). Use them for
-        trajectories that do not start in equilibrium: `fit(X, sample_weight=est.equilibrium_weights(X))`. Negative
-        values are clipped to 0.
+        They are the ratio of the stationary density to the density of the rows, in the span of the fitted functions:
+        the left function of the value 1 (Wu, Nüske, Paul, Klus, Koltai and Noé 2017). Use them for trajectories that do
+        not start in equilibrium: `fit(X, sample_weight=est.equilibrium_weights(X))`. Negative values are clipped to 0.
 
         Parameters
         ----------
@@ -372,7 +363,6 @@ class Koopman(Process):
         return self._rows(self._combined(found), X, output=output, **options)
 
     def _check_linear(self) -> None:
-        """Raise ValueError if columns are periodic."""
         basis = self._fitted().basis_
         if basis.periodic:
             raise ValueError(
@@ -389,10 +379,7 @@ class Koopman(Process):
         return LagMatrices.of(self.moments_, self.coefficients_, right)
 
     def _square_matrices(self) -> LagMatrices:
-        """Return the operator between the left functions.
-
-        Raises ValueError if the right basis differs.
-        """
+        """Return the operator between the left functions; raise ValueError if the right basis differs."""
         moments = self._fitted().moments_
         if moments.right_basis is not None:
             raise ValueError("expected one basis for both sides, got another right_basis. Omit right_basis")

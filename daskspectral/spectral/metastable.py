@@ -1,4 +1,4 @@
-"""Metastable sets: memberships by PCCA+ in the leading functions of a transfer operator, rates and passage times.
+"""Memberships of metastable sets by PCCA+, rates and passage times.
 
 The memberships (n, m), with rows that sum to 1, are chi = F A for functions F = (1, f_1, ..., f_{m-1}). The initial A
 is the inner simplex, whose vertices are outlying rows; A then maximizes crispness subject to no negative membership of
@@ -32,10 +32,9 @@ UNKNOWN = 0.5  # half width of the interval of a transition above which it is un
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SetStatistics:
-    """Statistics of m sets with memberships chi = (1, f) A.
+    """Statistics of m sets with memberships chi = (1, f) A; attributes as in `MetastableSets`.
 
-    The attributes are those of `MetastableSets`. `weights` is A (m, m), and `functions` are the indices (m - 1,) of the
-    functions f.
+    `weights` is A (m, m), and `functions` are the indices (m - 1,) of the functions f.
     """
 
     functions: NDArray[np.int64]
@@ -167,10 +166,7 @@ def passage_time_ends(jumps: Array, rows: Array) -> Array:
 
 
 def gaps(timescales: Array) -> Array:
-    """Return the ratios t_i / t_{i+1} of timescales, the first for two sets.
-
-    1 if t_i is infinite.
-    """
+    """Return the ratios t_i / t_{i+1} of timescales, the first for two sets; 1 if t_i is infinite."""
     slow, fast = timescales[:-1], timescales[1:]
     return np.divide(slow, fast, out=np.ones_like(slow), where=np.isfinite(fast))
 
@@ -195,7 +191,7 @@ def crisp(functions: Array) -> Array:
 
 
 def vertices(functions: Array) -> NDArray[np.int64]:
-    """Return the indices (m,) of rows of F (n, m) by the inner simplex algorithm.
+    """Return the indices (m,) of vertex rows of F (n, m) by the inner simplex algorithm.
 
     Raises ValueError if all rows lie in fewer dimensions.
     """

@@ -94,7 +94,6 @@ class FieldPairs(FieldEstimator):
         return self
 
     def _check_reduction(self) -> None:
-        """Raise ValueError if `n_pca` is invalid."""
         given = self.n_pca
         if given is None or given == "auto":
             return
@@ -104,7 +103,7 @@ class FieldPairs(FieldEstimator):
             )
 
     def _reduce(self, views: tuple[Rows, Rows], **options: Any) -> None:
-        """Set the basis of each side to its leading principal components, as `n_pca` requires."""
+        """Set the basis of each side to its leading principal components."""
         if self.n_pca is None or (self.n_pca == "auto" and not self.reduces_wide_fields):
             return
         for name, rows in zip(("basis", "right_basis"), views, strict=True):
@@ -127,7 +126,7 @@ class FieldPairs(FieldEstimator):
             self.__dict__[name] = Landmarks(Linear(), points=raw)  # for this fit only
 
     def _compare(self, views: tuple[Rows, Rows]) -> None:
-        """Compare the pairs with those of shifted rows, if there are enough rows and they fit into memory."""
+        """Compare the pairs with those of shifted rows, if there are enough rows and memory."""
         moments, count = self.moments_, len(self.singular_values_)
         right = moments.right_basis
         if (
@@ -181,16 +180,13 @@ def _views(X: Any, y: Any) -> tuple[Rows, Rows] | None:
 
 
 def _is_wide(rows: Rows) -> bool:
-    """Return whether the data have more columns than rows."""
     stacked = stack_rows(rows.data, sample_dims=rows.sample_dims)
     shape = np.shape(rows.data) if stacked is None else stacked.reader.shape
     return len(shape) > 1 and shape[1] > shape[0]
 
 
 class CCA(FieldPairs):
-    """Canonical correlation analysis of two fields.
-
-    Pairs of linear functions, one of each field, have maximal correlation.
+    """Canonical correlation analysis: linear functions of two fields of maximal correlation.
 
     `fit(x, y)` pairs the rows of both fields; a vector y is one column. `transform(x)` and `transform(y, side="right")`
     return the scores, of variance 1. For functions of kernels use `SpectralDecomposition(operators.Cross(center=True),
@@ -241,11 +237,9 @@ class CCA(FieldPairs):
 
 
 class MCA(FieldPairs):
-    """Maximum covariance analysis of two fields.
+    """Maximum covariance analysis: patterns of two fields whose scores have maximal covariance.
 
-    Scores of each pair of patterns have maximal covariance.
-
-    This is the singular value decomposition of the cross-covariance matrix. Results depend on the units of the columns;
+    It is the singular value decomposition of the cross-covariance matrix. Results depend on the units of the columns;
     `daskspectral.Rows(x, standardize=True)` makes them comparable. `fit(x, y)` pairs the rows of both fields.
     `transform(x)` and `transform(y, side="right")` return the scores, projections on patterns of length 1.
 
@@ -295,7 +289,7 @@ class MCA(FieldPairs):
 
     @property
     def squared_covariance_fraction_(self) -> NDArray[np.floating[Any]]:
-        """Shares (k,) of the sum of squared covariances of all columns of x with all columns of y."""
+        """Shares (k,) of the sum of squared covariances of all columns of x with those of y."""
         moments = self._fitted().moments_
         form = moments.mean("form") - np.outer(moments.mean("first"), moments.mean("right_first"))
         sides = [directions_of(basis) for basis in (moments.basis, moments.right_basis)]

@@ -1,4 +1,4 @@
-"""Metastable sets, committors and mean first passage times of processes, from trajectories or a generator."""
+"""Metastable sets, committors and mean first passage times, from trajectories or a generator."""
 
 from __future__ import annotations
 
@@ -126,9 +126,7 @@ class FirstPassage(ModelFunctions):
         }
 
     def committor(self, X: Any, **options: Any) -> Any:
-        """Return the committor, with its 95 % interval, at each row of X, (n, 3).
-
-        The committor is the probability to enter b before a.
+        """Return the probability to enter b before a from each row of X, with its 95 % interval, (n, 3).
 
         Values and ends are clipped to [0, 1]. The committor of a generator is 0 within a and 1 within b; for
         trajectories, sets are labels of rows, and values within them are not meaningful. Options are those of
@@ -139,9 +137,7 @@ class FirstPassage(ModelFunctions):
         return self._interval(0, 1.0, "committor", X, options)
 
     def passage_time(self, X: Any, **options: Any) -> Any:
-        """Return the mean first passage time, with its 95 % interval, (n, 3).
-
-        It is the mean time from each row of X until a or b is entered.
+        """Return the mean time from each row of X until a or b is entered, with its 95 % interval, (n, 3).
 
         The unit is rows of a trajectory, or the time of the generator; values and ends are clipped at 0. Options are
         those of `transform`.
@@ -161,8 +157,8 @@ class Process(SpectralEstimator):
     ) -> FirstPassage:
         """Estimate the committor and the mean first passage time to sets a and b in one pass.
 
-        The solution is in the span of all functions of the fitted basis. Without `b`, only the time until a is
-        estimated. Folds are of the kind of the fit, or blocks if those were labels.
+        The solution is in the span of the fitted basis. Without `b`, only the time until a is estimated. Folds are of
+        the kind of the fit, or blocks if those were labels.
 
         Parameters
         ----------
@@ -302,10 +298,7 @@ class Process(SpectralEstimator):
         return MetastableSets.of(self, span.basis, coefficients=span.coefficients, means=span.means, **vars(found))
 
     def _propagation(self) -> LagMatrices:
-        """Return the operator between the functions.
-
-        Raises ValueError unless it is of a reversible generator.
-        """
+        """Return the operator between the functions; raise ValueError unless of a reversible generator."""
         moments = self._fitted().moments_
         operator = moments.operator
         if of_trajectories(operator) or not _is_generator(operator) or not operator.form.symmetric:
@@ -342,14 +335,14 @@ class Process(SpectralEstimator):
         return self._combined(coefficients, means)
 
     def _combined(self, coefficients: Any, means: Any = None) -> SpanValues:
-        """Return linear combinations of the basis functions, minus their means, as a function of rows."""
+        """Return combinations of the basis functions, minus their means, as a function of rows."""
         basis, coefficients = self.basis_.condensed(coefficients)
         device = chosen_device(self.device)
         return SpanValues(basis, coefficients, means, device=device, preparation=self.preparation_)
 
     @contextmanager
     def _opened(self, X: Any) -> Iterator[Source | None]:
-        """Open the prepared rows of X, for trajectories those with a future; None without X."""
+        """Return the prepared rows of X, for trajectories those with a future; None without X."""
         if X is None:
             yield None
             return
@@ -372,14 +365,12 @@ class Process(SpectralEstimator):
 
 
 def _described(one: Any) -> str:
-    """Return a description of a set."""
     if isinstance(one, Boundary):
         return shortened(repr(one))
     return str(getattr(one, "__name__", "labels of rows"))
 
 
 def _is_generator(operator: Operator) -> bool:
-    """Return whether the operator is the generator of a process, or its negative."""
     return operator.annihilates_constants and operator.views == ("x",) and any(derivative_orders(operator))
 
 
@@ -394,12 +385,10 @@ def _check_entered(source: Source, sets: Sequence[Boundary]) -> None:
 
 
 def _entered(sets: Sequence[Boundary], batch: Mapping[str, Array]) -> dict[str, Any]:
-    """Return the number of rows of a batch in each set, (s,)."""
     return {"entered": np.array([np.count_nonzero(one.values(batch["x"]) > 0) for one in sets])}
 
 
 def _drawn(source: Source) -> list[Array]:
-    """Return two random samples of rows."""
     return [draw_rows(source, CANDIDATES, np.random.default_rng(seed))[1] for seed in (0, 1)]
 
 
@@ -419,7 +408,6 @@ class SpanInterval(SpanFunction):
     needed = slice(1)
 
     def at(self, model: Any, X: Any, name: str, options: Mapping[str, Any]) -> Any:
-        """Return the values and ends at the rows of X, (n, 3), for a fitted object with these functions."""
         function = replace(self, device=chosen_device(model.device), preparation=model.preparation_)
         return model._rows(function, X, output=Result(name, (3,), ("part",), {"part": PARTS}), **options)
 

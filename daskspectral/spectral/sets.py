@@ -1,4 +1,4 @@
-"""MetastableSets: metastable sets of a process, with memberships at any rows."""
+"""Metastable sets of a process, with memberships at any rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHOWN = 5  # number of sets in the repr
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class MetastableSets(ModelFunctions, SetStatistics):
-    """Metastable sets of a process, found by PCCA+, between which jumps are rare.
+    """Metastable sets of a process by PCCA+, between which jumps are rare.
 
     Rates and times are in rows of trajectories, or in the time unit of a generator.
 
@@ -126,7 +126,6 @@ class MetastableSets(ModelFunctions, SetStatistics):
         return SpanValues(self.basis, self.coefficients, self.means, device=device, preparation=self.preparation_)
 
     def is_of(self, span: SpanValues) -> bool:
-        """Return whether `span` contains these memberships."""
         return np.array_equal(span.coefficients, self.coefficients)
 
     def memberships(self, X: Any, **options: Any) -> Any:
@@ -138,9 +137,7 @@ class MetastableSets(ModelFunctions, SetStatistics):
         return self._rows(self.function, X, output=output, **options)
 
     def predict(self, X: Any, **options: Any) -> Any:
-        """Return the set (n,) of largest membership of each row of X.
-
-        Invalid rows that are skipped have the value -1.
+        """Return the set (n,) of largest membership of each row of X, -1 for invalid rows.
 
         Options are those of `transform`.
         """

@@ -93,12 +93,10 @@ def intervals_of(model: Any) -> Any:
 
 
 def table_of(model: Any) -> list[list[str]]:
-    """Return the columns of the table of values.
-
-    They are values, half widths of intervals, validation values, groups and reliability.
+    """Return the columns of the table of values; the values only without error bars.
 
     `+-` contains the distances of both ends if an interval is asymmetric. A group is the first and the last of values
-    that the data cannot distinguish. Without error bars the table contains the values only.
+    that the data cannot distinguish.
     """
     kind, modes = model.solver_, modes_of(model)
     values = getattr(model, Attributes(kind).values)
@@ -148,7 +146,6 @@ def _interval(time: float, ends: Any) -> str:
 
 
 def _halves(value: float, ends: Any, values: Any) -> str:
-    """Return half the width of the interval, or the distances of both ends from the value."""
     down, up = (rounded(distance, values) for distance in (value - ends[0], ends[1] - value))
     if np.isnan(down) or np.isnan(up):
         return "-"
