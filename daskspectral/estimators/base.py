@@ -1,7 +1,7 @@
 """Base classes of estimators: parameters, saving, rows in any container, and the steps of a fit.
 
 A fit opens the data, plans, resumes a checkpoint or chooses a discretization (scaling, landmarks), sums moments, and
-solves. `Estimator` saves and evaluates; `MeasuredEstimator` has the steps of all estimators solved from moments.
+solves.
 """
 
 from __future__ import annotations
@@ -67,8 +67,7 @@ class Estimator(Evaluator, BaseEstimator):
     """Estimator with scikit-learn's parameters, saved with its `_fitted_attributes`.
 
     `warnings_` lists the warnings of the last fit, update or solution, "Category: message" each. The `repr` of a fitted
-    estimator is its summary in one line, and a notebook shows the head of the report (`daskspectral.report`); others
-    have those of scikit-learn.
+    estimator is its summary in one line.
     """
 
     expects: ClassVar = {
@@ -108,7 +107,6 @@ class Estimator(Evaluator, BaseEstimator):
         return self
 
     def _summary_parts(self) -> dict[str, Any]:
-        """Return the parts of a `Summary`; by default the saved attributes."""
         found = {name: getattr(self, name, None) for name in self._fitted_attributes}
         shown = {name: f"array {v.shape}" if isinstance(v, np.ndarray) else v for name, v in found.items()}
         return {"verdict": "fitted", "facts": {"model": BaseEstimator.__repr__(self), **shown}}
@@ -120,7 +118,6 @@ class Estimator(Evaluator, BaseEstimator):
 
     @final
     def _summary(self) -> Any:
-        """Return the `Summary` of a fitted estimator, else None."""
         try:
             return summary_of(self)
         except (NotFittedError, AttributeError):  # not fitted, or fitting
@@ -143,10 +140,7 @@ class Estimator(Evaluator, BaseEstimator):
 
     @final
     def state(self) -> dict[str, Any]:
-        """Return the parameters and the fitted attributes.
-
-        Raises sklearn's NotFittedError before `fit`.
-        """
+        """Return the parameters and the fitted attributes; raise NotFittedError before `fit`."""
         check_is_fitted(self)
         found = {name: getattr(self, name) for name in (*self._fitted_attributes, *KEPT) if hasattr(self, name)}
         if NAMES in vars(self):
@@ -156,10 +150,7 @@ class Estimator(Evaluator, BaseEstimator):
     @final
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Return the estimator of a `state`.
-
-        No system is solved again, because another LAPACK may rotate degenerate functions.
-        """
+        """Return the estimator of a `state`, without solving: another LAPACK may rotate degenerate functions."""
         fitted = {name: value for name, value in state.items() if name != "params"}
         estimator = cls(**_as_saved(state["params"]))
         for name, value in fitted.items():
@@ -232,7 +223,7 @@ class Estimator(Evaluator, BaseEstimator):
         return self
 
     def _plain_params(self) -> dict[str, Any]:
-        """Return the constructor's arguments for files: labels of folds, and a generator, as None."""
+        """Return the parameters for files: labels of folds, and a generator, as None."""
         params = dict(self.get_params(deep=False))
         for name, value in params.items():
             if name == "folds" and not isinstance(value, (int, np.integer, str, os.PathLike, type(None))):
@@ -247,7 +238,7 @@ class Estimator(Evaluator, BaseEstimator):
 
     @final
     def _fitted(self) -> Self:
-        """Return this estimator. Raises sklearn's NotFittedError (a ValueError) before `fit`."""
+        """Return this estimator; raise sklearn's NotFittedError (a ValueError) before `fit`."""
         check_is_fitted(self)
         return self
 
@@ -267,33 +258,28 @@ class Estimator(Evaluator, BaseEstimator):
         return replace(rows, data=data, **own)
 
     def _pairs_y(self, learns: bool) -> bool:
-        """Return whether y is the second view of each row.
-
-        `learns` selects the operator to be fitted instead of the fitted one.
-        """
+        """Return whether y is the second view of rows, of the operator to fit (`learns`) or the fitted one."""
         return False
 
     @final
     def _column_names(self) -> Sequence[str]:
-        """Return the names of the columns of X for messages."""
         return names_of(vars(self).get("columns_"), vars(self).get("layout_"))
 
     @final
     def _check_several(self, source: Source) -> None:
-        """Raise ValueError for a single row."""
         if source.n < 2:
             raise ValueError(f"{type(self).__name__} requires 2 or more rows, got 1 (n_samples = 1).")
 
     @final
     def _check_whole(self, rows: Rows) -> None:
-        """Raise ValueError for selected or scaled columns if the model supports neither."""
+        """Raise ValueError for selected or scaled columns if the model does not support them."""
         name = "columns" if rows.columns is not None else "standardize" if rows.standardize else ""
         if name:
             raise ValueError(f"{type(self).__name__} does not support {name}=. Omit it.")
 
 
 def _raw_weights(preparation: Preparation, width: int) -> Array | None:
-    """Return the weights of the columns of the data, 1 for those that are not used; None without weights."""
+    """Return the weights of the columns of the data, 1 for unused ones; None without weights."""
     if preparation.weights is None:
         return None
     found = np.ones(width)
@@ -318,7 +304,6 @@ class MeasuredEstimator(Estimator):
     kernel_: Kernel | str | None
 
     def _restored(self) -> Self:
-        """Return this estimator with the basis and the columns of its moments."""
         moments = self.moments_
         self.basis_ = moments.basis
         self.kernel_ = next((b.kernel for b in moments.basis.landmark_parts), None)
@@ -345,19 +330,17 @@ class MeasuredEstimator(Estimator):
         Raises
         ------
         ValueError
-            For another operator, manifold or group than that of the parameters, functions that all vanish, sums that
-            are not finite, and weights with sum zero.
+            For another operator, manifold or group, functions that all vanish, sums that are not finite, and weights
+            with sum zero.
         """
         with remembered(self):
             self._check_moments(moments)
             return self._solve(moments)
 
-    def _check_moments(self, moments: Moments) -> None:
-        """Raise ValueError for moments of another operator than that of the parameters."""
+    def _check_moments(self, moments: Moments) -> None: ...
 
     @abstractmethod
-    def _solve(self, moments: Moments) -> Self:
-        """Solve moments of this operator or of the fitted one."""
+    def _solve(self, moments: Moments) -> Self: ...
 
     @abstractmethod
     def _session(self, table: Table) -> Session:
@@ -365,8 +348,6 @@ class MeasuredEstimator(Estimator):
 
     @final
     def _fit_session(self, session: Session, context: RunContext) -> Self:
-        """Choose the basis, sum moments and solve."""
-
         def identity(snapshot: Manifest) -> dict[str, Any]:
             return identity_of(snapshot, session.source, {**self._plain_params(), "device": session.device})
 
@@ -425,7 +406,7 @@ class MeasuredEstimator(Estimator):
 
     @final
     def _given_params(self) -> dict[str, Any]:
-        """Return the constructor's arguments, with sequences as arrays."""
+        """Return the parameters, with sequences as arrays."""
         folds = {} if not hasattr(self, "folds") else {"folds": self.folds}  # labels are data, which files do not keep
         return {**self._plain_params(), **folds}
 

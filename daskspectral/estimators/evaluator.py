@@ -39,7 +39,7 @@ RIGHT = "n_right_features_in_"
 class Evaluator(Registered, ABC):
     """Fitted object that is evaluated at rows of data, in which it finds the columns of its fit.
 
-    The columns are described by the attributes `n_features_in_`, `preparation_`, `layout_` and `columns_`.
+    The attributes `n_features_in_`, `preparation_`, `layout_` and `columns_` describe the columns.
     """
 
     n_features_in_: int
@@ -52,16 +52,11 @@ class Evaluator(Registered, ABC):
 
     @abstractmethod
     def _summary_parts(self) -> dict[str, Any]:
-        """Return the parts of a `Summary`.
-
-        They are `verdict` and `facts`, and optionally `figures`, `details`, `columns` and `of`, which is appended to
-        the title.
-        """
+        """Return `verdict` and `facts` of a `Summary`, and optionally other arguments."""
 
     @property
     @abstractmethod
-    def _summary_attributes(self) -> tuple[str, ...]:
-        """Attributes that a summary contains as numbers."""
+    def _summary_attributes(self) -> tuple[str, ...]: ...
 
     @abstractmethod
     def _provenance(self) -> dict[str, Any]:
@@ -131,7 +126,7 @@ class Evaluator(Registered, ABC):
         short: bool = False,
         **unknown: Any,
     ) -> Any:
-        """Evaluate a function at the rows of X, with the options of `transform` and `predict`.
+        """Return a function at the rows of X, in X's container, with the options of `transform`.
 
         The result is in X's container. The `output` is by default named `name` or `_values_name`, with `coordinates`
         (columns,) along the dimension of its functions (`_numbering`). Rows of test functions may have other columns.
@@ -194,7 +189,6 @@ class Evaluator(Registered, ABC):
         return False
 
     def _of_each(self, function: RowFunction, X: Any, out: Path | None, **options: Any) -> list[Any]:
-        """Evaluate a function at the rows of each of several trajectories."""
         if out is not None:
             raise ValueError(f"out= requires one array, got {len(Rows.of(X).data)} trajectories. Write each one.")
         found = []
@@ -225,15 +219,11 @@ class Evaluator(Registered, ABC):
 
     @final
     def _columns_wanted(self, role: Role = Role.TRIAL) -> Wanted:
-        """Return the columns of the fit, of X or of the view of the test functions."""
         return wanted_columns(Rows(None), self)[1][role]
 
     @final
     def _like_fit(self, X: Any, n_features: int | None = None) -> Any:
-        """Return X, lists as arrays, after a check of the number of columns.
-
-        Raises ValueError unless there are as many columns as in `fit`, or `n_features` if given.
-        """
+        """Return X, lists as arrays; raise ValueError for another number of columns than in the fit."""
         reader = points_reader(X, "X")
         found = reader.shape[1]
         wanted = self.n_features_in_ if n_features is None else n_features
@@ -255,8 +245,8 @@ def parts_of(X: Any) -> list[Any]:
 class ModelFunctions(Evaluator):
     """Functions in the span of a model's `basis`, evaluated and saved without the model.
 
-    The columns are those of the model. `model` is its class and parameters, as in files of results, and `unit` that of
-    times: rows of trajectories, or the time of a generator.
+    `model` is the class and parameters of the model, as in files of results, and `unit` that of times: rows of
+    trajectories, or the time of a generator.
     """
 
     expects: ClassVar = {"basis": Basis, "preparation_": Preparation, "layout_": Layout, "columns_": ColumnNames}

@@ -37,7 +37,6 @@ NAMES = "feature_names_in_"
 
 
 def _names_of(data: Any) -> ColumnNames | None:
-    """Return the column names of a reader; None for other data."""
     return data.column_names if isinstance(data, Reader) else None
 
 
@@ -56,13 +55,12 @@ def _by_columns(value: Any, what: str, names: ColumnNames) -> Any:
 
 
 def _has_columns_last(value: Any, width: int) -> bool:
-    """Return whether an unnamed array of two or more dimensions has the columns of X along its last one."""
+    """Return whether an unnamed array has the columns of X along its last dimension."""
     shape = tuple(getattr(value, "shape", ()))
     return _names_of(value) is None and len(shape) > 1 and shape[-1] == width
 
 
 def _own_names(data: Any) -> ColumnNames | None:
-    """Return the names of the columns of data in their order."""
     stacked = None if isinstance(data, Reader) else stack_rows(data)
     reader = named_reader(data, "X", Wanted()) if stacked is None else stacked.reader
     return _names_of(reader)
@@ -107,10 +105,7 @@ def wanted_columns(rows: Rows, model: Any = None) -> tuple[Rows, dict[Role, Want
 
 
 def _of_fit(columns: Any, fitted: Wanted) -> Wanted:
-    """Return the columns of these names.
-
-    Raises ValueError unless they are those of the fit, if it had names.
-    """
+    """Return the columns of these names; raise ValueError unless they are those of the fit."""
     if fitted.names is None:
         return Wanted.by_user(columns)
     labels = (fitted.names if fitted.used is None else fitted.names.select(fitted.used)).labels
@@ -123,7 +118,7 @@ def paired_views(first: Rows, arguments: dict[str, Any], wanted: dict[Role, Want
     """Return pairs of views of each row; the second is y, removed from the arguments.
 
     If y names columns, these are selected; its latitude is stored separately. Raises ValueError for other options of y
-    that differ from those of X, by which both are read.
+    that differ from those of X.
     """
     given = arguments.pop("y")
     rows, plain = Rows.of(given), Rows(None)
@@ -161,10 +156,7 @@ def aligned(model: Any, part: Any, what: str, wanted: Wanted) -> Any:
 
 
 def names_of(columns: ColumnNames | None, layout: Layout | None) -> Sequence[str]:
-    """Return the names of columns, or of all places of a layout, for messages.
-
-    The result is empty without text.
-    """
+    """Return the names of columns, or of all places of a layout, for messages; empty without text."""
     if layout is not None:
         return layout.names
     return [] if columns is None or columns.feature_names is None else columns.texts
@@ -207,7 +199,7 @@ class Reading:
     columns: Mapping[str, ColumnNames] = field(default_factory=dict)
 
     def lay_out(self) -> None:
-        """Replace labeled data by rows, select and order columns by name, and store layouts and names.
+        """Replace labeled data by rows, order columns by name, and store layouts and names.
 
         Raises ValueError for labels that do not match, and for other columns than those of the fit.
         """
@@ -239,7 +231,6 @@ class Reading:
         return OpenedRows(**own, names=self._names, **sides)
 
     def _column_weights(self, layouts: Mapping[str, Layout]) -> dict[str, Any]:
-        """Return the weights of the columns of each side, for those that have some."""
         given = {"weights": self.rows.column_weights, "right_weights": self.values.get(RIGHT_WEIGHTS)}
         found, X = {}, self.values["X"]
         for (side, own), layout, names in zip(given.items(), LAYOUTS, LABELS[2:], strict=True):
@@ -253,7 +244,6 @@ class Reading:
 
     @property
     def _names(self) -> Callable[[], Sequence[str]]:
-        """Function that returns the names of the columns of X."""
         return partial(names_of, self._column_names, (self.layouts or {}).get("layout_"))
 
     def add_place(self, error: InvalidRowError) -> None:
@@ -284,7 +274,6 @@ class Reading:
 
     @property
     def _wanted_of_layout(self) -> Wanted | None:
-        """Columns used of data with the layout of the first ones."""
         return None if self.learns else Wanted(used=self.wanted[TRIAL].used)
 
     def _named(self, X: Any) -> tuple[Any, dict[str, ColumnNames]]:
@@ -340,7 +329,6 @@ class Reading:
 
     @property
     def _dropping(self) -> bool:
-        """True if columns without a number are excluded."""
         return self.learns and self.rows.on_invalid != "raise"
 
     @property
@@ -383,7 +371,7 @@ class Reading:
         return with_baseline(replace(found, reader=reader), rows, what, weight, read=self.fits)
 
     def _lay_views(self, views: Sequence[Any], apart: bool) -> dict[str, Layout] | None:
-        """Return the layouts of views: that of the first view, and others in other spaces."""
+        """Return the layouts of views: that of the first, and others in other spaces."""
         first = self._stacked(views[0], "X[0]", weigh=True, drop_empty=self._dropping)
         if first is None:
             return None
@@ -535,7 +523,6 @@ def _read_together(parts: list[Any]) -> list[Any]:
 
 
 def _times(cosines: Any, weight: Any) -> Any:
-    """Return the product of weights, lazy if one is."""
     if weight is None:
         return cosines
     reader = as_reader(weight, "sample_weight")

@@ -33,9 +33,9 @@ def provenance(kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def identity_of(snapshot: Manifest, source: Source, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the conditions for resuming a checkpoint: data, options and parameters.
+    """Return the data, options and parameters that a resumed checkpoint must have.
 
-    Raises ValueError or TypeError for parameters that could not be read back from the checkpoint.
+    Raises ValueError or TypeError for parameters that could not be read back.
     """
     plain = {f"parameter {name}": _digested(encode(value)) for name, value in params.items()}
     reading = {
@@ -63,10 +63,7 @@ WARNINGS = "warnings_"
 
 @contextmanager
 def remembered(estimator: Any) -> Iterator[None]:
-    """Store warnings raised inside as `warnings_` of an estimator, by rank.
-
-    Each is "Category: message".
-    """
+    """Store warnings raised inside as `warnings_` of an estimator, "Category: message", by rank."""
     with recorded_warnings() as heard, combined_warnings():
         yield
     estimator.warnings_ = ranked(heard)

@@ -43,8 +43,7 @@ class Regressor(RegressorMixin, MeasuredEstimator):
     ) -> Self:
         """Add rows that were appended to X, y and gradients since the fit.
 
-        The basis and the scaling of columns are unchanged; linear functions of fewer rows than columns are rebuilt from
-        all rows.
+        The basis and the scaling are unchanged; linear functions of fewer rows than columns are rebuilt from all rows.
 
         Parameters
         ----------
@@ -98,9 +97,8 @@ class Regressor(RegressorMixin, MeasuredEstimator):
         Returns
         -------
         array of shape (n,) or (n, m), or None
-            Values in float64, (n, m) for m targets; None with `out`. numpy arrays return numpy arrays, dask arrays and
-            zarr arrays or paths lazy dask arrays, labeled data an xarray.DataArray with the name and attributes of y
-            (lazy unless in memory).
+            Values in float64, (n, m) for m targets; None with `out`. They are numpy arrays for numpy, lazy dask arrays
+            for dask, zarr and paths, and for labeled data an xarray.DataArray with the name and attributes of y.
 
         Raises
         ------
@@ -114,9 +112,9 @@ class Regressor(RegressorMixin, MeasuredEstimator):
         return self._rows(function, X, output=self._target(targets), out=out, **options)
 
     def predict_gradient(self, X: Any, *, out: str | os.PathLike[str] | None = None, **options: Any) -> Any:
-        """Predict the gradients of the targets at the rows of X, by the columns of the fit.
+        """Return the gradients of the predictions at the rows of X, by the columns of the fit.
 
-        Gradients are 0 along unused columns, and tangent to the manifold if there is one.
+        They are 0 along unused columns, and tangent to the manifold if there is one.
 
         Parameters
         ----------
@@ -148,7 +146,6 @@ class Regressor(RegressorMixin, MeasuredEstimator):
         return self._rows(function, X, output=output, out=out, **options)
 
     def _target(self, targets: int | None) -> Result:
-        """Return the labels of predictions: those of the fitted targets, if these had labels."""
         shape: tuple[int, ...] = () if targets is None else (targets,)
         layout: Layout | None = vars(self).get("layout_")
         if layout is None or layout.target is None:
@@ -162,8 +159,7 @@ class Regressor(RegressorMixin, MeasuredEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, progress: bool | None = None) -> float:
         """Return R² of the predictions on rows X with targets y, averaged over targets.
 
-        R² = 1 - sum w (y - f)² / sum w (y - mean)². It is at most 1, and 0 for the constant mean of y, as in
-        scikit-learn. Data are read once, chunk by chunk.
+        R² = 1 - sum w (y - f)² / sum w (y - mean)², 0 for the constant mean of y. Data are read once, chunk by chunk.
 
         Parameters
         ----------

@@ -69,10 +69,7 @@ class Summary:
         return [list(row) for row in zip(*columns, strict=True)]
 
     def text(self, *, details: bool = False) -> str:
-        """Return the summary for a terminal.
-
-        `details` adds ranks, residuals, effective points and candidates.
-        """
+        """Return the summary for a terminal; `details` adds ranks, residuals and candidates."""
         named = {**self.facts, **self.details} if details else self.facts
         lines = [self.title, self.verdict, *(f"- {text}." for _, text in self.warnings or ()), "", *named_lines(named)]
         if self.columns:
@@ -84,7 +81,7 @@ class Summary:
         return {"verdict": self.verdict, "warnings": [text for _, text in self.warnings or ()], **self.numbers}
 
     def html(self) -> str:
-        """Return the summary as self-contained HTML for a notebook; a report begins with the same."""
+        """Return the summary as self-contained HTML for a notebook."""
         found: str = environment().get_template("notebook.html").render(head=self)
         return found
 
@@ -92,7 +89,7 @@ class Summary:
 def summary_of(what: Any) -> Summary:
     """Return the summary of a fitted estimator or of moments.
 
-    Raises TypeError for anything else, and sklearn's NotFittedError before `fit`.
+    Raises TypeError for other objects, and sklearn's NotFittedError before `fit`.
     """
     if isinstance(what, Moments):
         verdict = "sums for any solver, without a fitted model"
@@ -207,7 +204,7 @@ def row_facts(moments: Moments) -> dict[str, Any]:
 
 
 def values_columns(name: str, values: Any) -> list[list[str]]:
-    """Return the columns of indices and of values; values below rounding error are shown as 0."""
+    """Return the columns of indices and of values, 0 below rounding error."""
     return [["i", *map(str, range(len(values)))], [name, *(f"{rounded(v, values):.6g}" for v in values)]]
 
 
@@ -235,7 +232,7 @@ def grouped(number: Any) -> str:
 def plain(value: Any) -> Any:
     """Return a value for JSON, or None if there is no such form.
 
-    NaN and infinity become null, a complex number a pair. Dataclasses, such as a certificate, become mappings.
+    NaN and infinity become null, a complex number a pair, dataclasses mappings.
     """
     if isinstance(value, np.generic):
         value = value.item()

@@ -61,7 +61,8 @@ def open_table(
 
     Inside, URLs are opened with the options of the rows, and an InvalidRowError names the place of its row. A fit uses
     the reading options of the rows, other calls those of the fit. A fit holds the lock of its checkpoint; if it
-    succeeds, it stores the layouts and names of the columns. Warnings are stored as `warnings_`.
+    succeeds, it stores the layouts and names of the columns. Warnings are stored as `warnings_`. Rows are weighted by
+    latitude only with `sample_weight`.
 
     Parameters
     ----------

@@ -32,7 +32,6 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
 
     @property
     def _n_features_out(self) -> int:
-        """Number of columns of `transform`, by default one for each number of the spectrum."""
         return len(self.spectrum_)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
@@ -91,8 +90,7 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def _fitting(self, table: Table, *, several: bool = True, **fields: Any) -> Iterator[tuple[Source, Manifest]]:
         """Yield the opened rows of a fit, and store their columns.
 
-        At the end, the data must not have changed. Raises ValueError for a single row if `several` are required,
-        OSError if the data changed.
+        Raises ValueError for a single row if `several` are required, OSError if the data have changed at the end.
         """
         source = open_source(table.rows, progress=table.context.progress, **fields)
         if several:
@@ -103,12 +101,10 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         self.n_features_in_ = source.n_features_in
 
     def _of_fit(self, X: Any, **options: Any) -> Any:
-        """Return the result of `transform` at the rows X of the fit."""
         return self.transform(X, **options)
 
     @property
     def _wanted(self) -> str:
-        """Container selected by `set_output`, or by scikit-learn's configuration."""
         own = vars(self).get("_sklearn_output_config", {})
         return str(own.get("transform", sklearn.get_config()["transform_output"]))
 
@@ -118,7 +114,6 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
         return self._unlabeled(self._rows(function, X, **options), X)
 
     def _check_frame(self, X: Any, out: Any = None) -> None:
-        """Raise ValueError if a data frame is requested of a result that is not in memory."""
         data = Rows.of(X).data
         several = self._takes_trajectories and are_trajectories(data)
         if self._wanted == "default" or (out is None and not several and not is_lazy(data)):
@@ -137,8 +132,8 @@ class Transformer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     def _unlabeled(self, found: Any, X: Any) -> Any:
         """Return the values (n, columns) of a DataArray, if a data frame is requested.
 
-        The frame is indexed by the rows' coordinates. For frames in `Rows`, which scikit-learn does not see, the index
-        of the frame is used.
+        The frame is indexed by the rows' coordinates, or the index of a frame in `Rows`, which scikit-learn does not
+        see.
         """
         data = Rows.of(X).data
         delays = vars(self)["preparation_"].delays if "delays" in self._options_of_rows else 1
