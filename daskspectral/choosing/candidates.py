@@ -1,8 +1,6 @@
 """Candidates of an automatic choice, compared by validation values, and the search over scales.
 
-A candidate is a kernel, a factor of the unit of its scale and a penalty. An evaluator scores it on rows to which it was
-not fitted: by halves of the folds (`TrialEvaluator`), or by ridge problems without each fold (`RidgeEvaluator`). A
-`Search` evaluates a few scales, and further ones beyond them as long as they improve.
+A candidate is a kernel, a factor of the unit of its scale and a penalty, scored on rows to which it was not fitted.
 """
 
 from __future__ import annotations
@@ -44,8 +42,7 @@ class TrialEvaluator:
     """Evaluator that solves candidates on half of the folds and scores them on the other half.
 
     `trial` measures the basis of a candidate, which is solved at all `penalties`; values of `components` functions are
-    compared as defined by the `kind` of problem. `failed` contains the candidates that did not converge, and the
-    reason.
+    compared as the `kind` of problem defines. `failed` maps candidates that did not converge to the reason.
     """
 
     trial: Callable[[Hyperparameters], Trial]
@@ -98,7 +95,7 @@ class RidgeEvaluator:
 
 
 def in_threads(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-    """Return the results in the order of the items, computed on threads with one BLAS thread each."""
+    """Return results in the order of the items, computed on threads with one BLAS thread each."""
     with one_blas_thread(), ThreadPoolExecutor(local_threads()) as pool:
         return list(pool.map(function, items))
 
@@ -119,7 +116,7 @@ class Search:
             self.found.update(part)
 
     def line_search(self, family: int, factors: Iterable[float], largest: float = LARGEST_FACTOR) -> None:
-        """Evaluate a family at some factors, then at twice or half the outermost while that is the best.
+        """Evaluate a family at factors, then at twice or half the outermost while that is the best.
 
         A single factor means a fixed scale.
         """
@@ -131,12 +128,10 @@ class Search:
             new = [beyond] if LEAST_FACTOR <= beyond <= largest else []
 
     def tried(self, family: int) -> set[float]:
-        """Return the evaluated factors of a family."""
         return {s.factor for s in self.found if s.family == family}
 
     @property
     def scores(self) -> dict[Hyperparameters, float]:
-        """Scores of all candidates; larger is better."""
         return self.evaluator.totals(self.found)
 
     @property

@@ -53,17 +53,14 @@ class FitSample:
 
     @property
     def n_rows(self) -> int:
-        """Number of rows."""
         return self.source.n
 
     @property
     def dimension(self) -> int:
-        """Number of variables d."""
         return self.source.dimension_at(self.view)
 
     @property
     def preparation(self) -> Preparation:
-        """Preparation of the columns of the points."""
         return self.source.preparations[self.view]
 
     def draw(self, size: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
@@ -79,7 +76,7 @@ class FitSample:
         return rows, raw, self.preparation(raw)
 
     def given(self, points: Any) -> Array:
-        """Return a copy of raw points; raise ValueError unless they are finite, in the columns of the data."""
+        """Return a copy of raw points; raise ValueError unless finite, in the columns of the data."""
         width, columns = self.source.width(self.view), self.preparation.columns
         try:
             array = np.asarray(in_memory(points, "the array"))
@@ -128,12 +125,11 @@ class FitSample:
         return boxed(recipe, self.source, self.operator, rng)
 
     def trained(self, recipe: NeuralBasis, rng: np.random.Generator) -> Basis:
-        """Return the trained functions of a network."""
         assert self.train is not None
         return self.train(recipe, rng)
 
     def centered(self, basis: Basis) -> Basis:
-        """Return a basis with the same span for the prepared points, from one for uncentered points."""
+        """Return a basis of the prepared points with the span of one for uncentered points."""
         prepared = self.preparation
         if prepared.mean is not None and not prepared.standardized:
             found = basis.translated(-prepared.mean if prepared.scale is None else -prepared.mean / prepared.scale)
@@ -163,8 +159,8 @@ class LinearDirections(BasisRecipe):
     """Landmarks of the linear kernel that span all linear functions on the data, or the leading ones.
 
     `asked` are the landmarks of the user, `size` is the number of functions. With `components` the span includes this
-    number of principal components, otherwise all linear functions; `centered` if a constant is added. If there are
-    fewer rows than columns, components are those of the Gram matrix `of_rows` (`passes.wide`).
+    number of principal components, otherwise all linear functions; `centered` if a constant is added. For fewer rows
+    than columns, components are those of the Gram matrix `of_rows` (`passes.wide`).
     """
 
     asked: Landmarks
@@ -243,8 +239,8 @@ def leading_directions(
     """Return orthonormal directions (r, d) that nearly span the leading ones of the centered rows.
 
     By randomized power iterations (Halko, Martinsson and Tropp 2011), one pass each. The span contains the leading
-    directions of all rows, and of all rows without each group of folds: otherwise functions that are fitted without a
-    fold would depend on its rows, and validation values would be too good.
+    directions of all rows, and of all rows without each group of folds: functions fitted without a fold would otherwise
+    depend on its rows, and validation values would be too good.
     """
     directions = rng.standard_normal((source.dimension_at(view), components + OVERSAMPLED))
     plan, groups = plan_rows(source, 4.0 * directions.size), 1

@@ -1,4 +1,4 @@
-"""Box of a Fourier lattice, from one pass for extremes and a sample for quantiles, and method of summing its modes."""
+"""Box of a Fourier lattice, from one pass for extremes and a sample for quantiles, and its method of summing."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ def boxed(recipe: FourierBasis, source: Source, operator: Operator, rng: np.rand
     """Return the lattice on its box, with its method of summing.
 
     By default the box extends from the minimum to the maximum of each column, found in one pass. If this is more than
-    three times as wide as the interval between the quantiles 0.001 and 0.999 of a sample, a few remote rows would leave
-    no functions for the others: the box is then cut a quarter of this interval beyond the quantiles, with a
-    ReliabilityWarning. Raises ValueError for a column of zero width, and for columns of very different widths.
+    three times as wide as the interval between the quantiles 0.001 and 0.999 of a sample, the box is cut a quarter of
+    this interval beyond the quantiles, with a ReliabilityWarning: otherwise a few remote rows would leave no functions
+    for the others. Raises ValueError for a column of zero width, and for columns of very different widths.
     """
     d, box = source.dimension, recipe.box
     ends = list(zip(recipe.periods or (None,) * d, box or (None,) * d, strict=True))
@@ -81,10 +81,7 @@ def pilot_box(points: Array, periods: Periods | None, rows: int) -> FourierLatti
 
 
 def with_method(lattice: FourierLattice, operator: Operator) -> FourierLattice:
-    """Return the lattice with its method of summing and the version of finufft.
-
-    Raises ImportError if finufft is required and not installed.
-    """
+    """Return the lattice with its method of summing; raise ImportError if finufft is missing."""
     installed = version("finufft") if nufft.available() else None
     weights = len(weights_of(operator.forms, operator.functionals, lattice.dimension))
     method = lattice.method or best_method(lattice.orders, weights, installed is not None)
@@ -137,7 +134,7 @@ def _interval(axis: int, extent: Extent, source: Source) -> Interval:
 
 
 def _advise_outliers(column: str, values: Array, box: Interval) -> None:
-    """Warn if a few rows, sampled by these `values` (s,) of a column, make the box wide."""
+    """Warn if a few of the rows, sampled by `values` (s,) of a column, make the box wide."""
     low, high = np.quantile(values, [OUTLYING, 1 - OUTLYING])
     width = high - low
     if not box[1] - box[0] > FAR_OUT * width > 0:

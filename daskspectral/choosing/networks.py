@@ -44,14 +44,13 @@ class TrainingRows:
     held: NDArray[np.bool_]
 
     def only(self, chosen: NDArray[np.bool_] | NDArray[np.intp]) -> dict[str, Array]:
-        """Return the fields of some of the rows."""
         return {name: values[chosen] for name, values in self.fields.items()}
 
 
 def rounds_of(
     source: Source, operator: Operator, size: int, seed: int, fold_rule: FoldRule | None, reserved: tuple[int, ...]
 ) -> Callable[[int], TrainingRows]:
-    """Return a function that draws the rows of round 0, 1, ..., without those of the folds `reserved`.
+    """Return a function that draws the training rows of round 0, 1, ..., without the `reserved` folds.
 
     Rows are drawn again in each round if the source has more than `size`. The function raises ValueError if there are
     too few.
@@ -132,8 +131,8 @@ def train(
     """Return the bases of both sides, trained by the loss of an operator on the rows of each round.
 
     `draw` returns the rows of round 0, 1, ... Validation values are those of solutions for the networks; `completed`
-    adds the constant to the functions of each side if it is to be added. Without `right` the right functions have the
-    same variables, and are outputs of the same network. Raises ImportError without jax and optax, and ValueError for an
+    adds the constant to the functions of a side if required. Without `right` the right functions have the same
+    variables, and are outputs of the same network. Raises ImportError without jax and optax, and ValueError for an
     operator without a loss, and for too few rows.
     """
     optax()

@@ -33,7 +33,7 @@ LEAST_DISTINCT = 0.5  # of the rows
 class Pilot:
     """Rows in memory: prepared `fields`, `raw` points of each view, and the fold of each row (m,), of `folds`.
 
-    `tried` is called by each trial.
+    Each trial calls `tried`.
     """
 
     source: Source
@@ -46,7 +46,7 @@ class Pilot:
 
     @classmethod
     def draw(cls, source: Source, operator: Operator, rng: np.random.Generator, *, blocks: bool) -> Pilot:
-        """Draw 10 000 rows of the source, or all.
+        """Return a sample of 10 000 rows of the source, or all.
 
         Folds are labels if the source has them, else contiguous if `blocks`, else random. Raises InvalidRowError for
         the first invalid row (on_invalid="raise"), and ValueError if no row is valid or has weight.
@@ -86,7 +86,6 @@ class Pilot:
 
     @property
     def rows(self) -> int:
-        """Number of rows m."""
         return len(self.fold)
 
     @cached_property
@@ -125,7 +124,6 @@ class Pilot:
         return self.among(rows), rows
 
     def points(self, view: str) -> Array:
-        """Return the prepared points of a view, (m, d)."""
         return self.fields[view]
 
     def parted(self, part: NDArray[np.int64]) -> Pilot:
@@ -133,7 +131,7 @@ class Pilot:
         return replace(self, fold=part[self.fold], folds=int(part.max()) + 1)
 
     def trial(self, basis: Basis, right: Basis | None, landmark: NDArray[np.bool_], dtype: str) -> Trial:
-        """Return the bases measured on these rows; rows marked by `landmark` (m,) are not used for validation."""
+        """Return the bases measured on these rows, without validation on rows marked by `landmark` (m,)."""
         self.tried()
         preparation = self.source.preparation
         measure = measure_of(basis, right, self.operator, dtype)

@@ -5,14 +5,11 @@ true ones from above, for any basis, so that scores compare across kernels, scal
 the score is minus the mean of log(h_i + m) over the validation values h, increased by half of the overfit
 (`Trial.judged`), with the weights 1 / i and one m for all candidates. For two-sided ones it is VAMP-E
 (`solve.ritz.explained`), the part of the operator on the other half that is explained by the fitted singular functions,
-as many of the first ones as explain most; VAMP-2 would let them adapt to noise of that half, above all functions that
-are large on few rows.
+as many of the first ones as explain most; VAMP-2 would let them adapt to noise of that half.
 
 The search is over scales: for each kernel a line search with few functions on few rows, then the best scale of each
 with all of them. If functions have gradients, a metric is learned from those of the best candidate, as long as it
-improves.
-
-Other functions participate: each subclass of `CandidateFamily` registers itself, and is compared if basis="auto".
+improves. Subclasses of `CandidateFamily` register themselves, and are compared if basis="auto".
 """
 
 from __future__ import annotations
@@ -146,7 +143,7 @@ class KernelFamily:
     def raw(
         self, kernel: Kernel, side: FunctionSpace, pilot: Pilot, rng: np.random.Generator, *, filled: bool = False
     ) -> Array:
-        """Return the landmarks in the columns of the data, chosen by the kernel if their method requires it.
+        """Return the landmarks in the columns of the data, chosen by the kernel if the method requires it.
 
         `filled` adds other rows of the pilot, up to the requested number.
         """
@@ -172,7 +169,6 @@ class CandidateFunctions:
         return self.families[min(setting.family, len(self.families) - 1)]
 
     def kernel(self, setting: Hyperparameters) -> Kernel:
-        """Return the kernel of a candidate."""
         family = self.family(setting)
         return family.kernel.resolve(family.median).resolve(setting.factor * family.median, "auto")
 
@@ -219,12 +215,11 @@ class LandmarkSearch:
 
     @property
     def sides(self) -> tuple[CandidateFunctions, ...]:
-        """Left functions, and right ones if they differ."""
         return (self.left,) if self.right is None else (self.left, self.right)
 
     @property
     def slopes(self) -> bool:
-        """Whether gradients of functions in the space of the data contribute."""
+        """Return whether gradients of functions in the space of the data contribute."""
         landmarks, operator = self.space.left.landmarks, self.operator
         still = not any(derivative_orders(operator)) or self.right is not None
         still |= isinstance(operator, Laplacian) and operator.manifold is not None
@@ -240,7 +235,6 @@ class LandmarkSearch:
 
     @property
     def metrics(self) -> bool:
-        """Whether metrics may be learned."""
         landmarks, first = self.space.left.landmarks, max(derivative_orders(self.operator)) == 1
         return self.slopes and first and landmarks is not None and landmarks.kernel == "auto"
 
@@ -298,7 +292,7 @@ class LandmarkSearch:
         search.line_search(family, [start / 2, start, 2 * start] if open_scale else [start])
 
     def _learned(self, setting: Hyperparameters) -> bool:
-        """Add a kernel in the metric of a candidate's first functions; return whether it could be added.
+        """Add a kernel in the metric of a candidate's first functions; return whether it was possible.
 
         The functions are of rows from which landmarks are chosen, which are not validation rows. The metric is the mean
         outer product of their gradients; slow functions have the largest weights, (λ + λ_k / 20)^-3 for the values λ_1
@@ -331,7 +325,6 @@ class LandmarkSearch:
         return True
 
     def _thinned(self, rng: np.random.Generator) -> LandmarkSearch:
-        """Return the same search with fewer functions, on fewer rows of the pilot."""
         size, rows = min(FIRST_LANDMARKS, self.size), FIRST_ROWS
         if self.pilot.rows <= rows:
             return replace(self, size=size)
@@ -339,7 +332,7 @@ class LandmarkSearch:
         return replace(self, pilot=pilot, landmark=self.landmark[chosen], size=size)
 
     def finalist_gap(self, final: Search) -> Array | None:
-        """Return the least values of other finalists relative to the best, (k,) (`Problem.finalist_gap`)."""
+        """Return the least values of other finalists relative to the best, (k,)."""
         best, *others = (final.found[s][:, : self.space.components] for s in final.order)
         return self.operator.solver.finalist_gap(best, others)
 
@@ -365,7 +358,7 @@ def metric_of(slopes: Array) -> Array | None:
 
 
 def leading_directions(rows: Array, count: int) -> tuple[Array, Array]:
-    """Return the largest eigenvalues of rowsᵀ rows, ascending, and their vectors (d, count), of fixed signs."""
+    """Return the largest eigenvalues of rowsᵀ rows, ascending, and vectors (d, count) of fixed signs."""
     if rows.shape[1] <= DENSE_COLUMNS:
         values, vectors = np.linalg.eigh(rows.T @ rows)
     else:
@@ -434,8 +427,8 @@ class CandidateBasis:
 class CandidateFamily(ABC):
     """Family of functions that are candidates in addition to kernels at landmarks.
 
-    `ahead` is added to its scores in the comparison with others, such as 0.01 if its pass over all rows is much faster.
-    It is chosen independently of the scores if its first value is `leads` times as large as all others.
+    `ahead` is added to its scores, such as 0.01 if its pass over all rows is much faster. It is chosen independently of
+    the scores if its first value is `leads` times as large as all others.
     """
 
     name: ClassVar[str]
@@ -444,7 +437,6 @@ class CandidateFamily(ABC):
 
     @classmethod
     def family(cls) -> list[CandidateFamily]:
-        """Return one instance of each subclass, in the order of definition."""
         return [kind() for kind in cls.__subclasses__()]
 
     def takes(self, wanted: SearchSpace, dimension: int, periods: Periods | None) -> bool:
@@ -648,10 +640,10 @@ def _half_blocks(m: int, folds: int, rng: np.random.Generator) -> NDArray[np.int
 
 
 def _search(pilot: Pilot, wanted: SearchSpace, rng: np.random.Generator) -> LandmarkSearch:
-    """Return the search. Landmarks are rows of one half of the pilot; the other half is for validation.
+    """Return the search, with landmarks in one half of the pilot and validation rows in the other.
 
-    Methods that spread landmarks leave rows close to a landmark, at which functions are flat: on these a basis would
-    seem better than it is. Raises ValueError if all rows are equal.
+    On rows close to a landmark, at which functions are flat, a basis would seem better than it is. Raises ValueError if
+    all rows are equal.
     """
     operator = pilot.operator
     if pilot.source.lagged is not None:  # rows next to landmarks in time are correlated with them

@@ -85,7 +85,7 @@ class FunctionSpace:
 
     @property
     def automatic(self) -> bool:
-        """Whether the kernel or its scale is chosen from the data."""
+        """Return whether the kernel or its scale is chosen from the data."""
         return self.landmarks is not None and self.landmarks.automatic
 
     @property
@@ -95,7 +95,7 @@ class FunctionSpace:
 
     @property
     def spanning(self) -> bool:
-        """Whether the functions are all linear functions on the data."""
+        """Return whether the functions are all linear functions on the data."""
         return self.directions is not None and not self.directions.components
 
     @property
@@ -105,7 +105,6 @@ class FunctionSpace:
 
     @property
     def size(self) -> int:
-        """Number of functions, known before landmarks are drawn."""
         return self.count + (self.constant and not self.recipe.holds_constant)
 
     def probe(self, source: Source, operator: Operator) -> Basis:
@@ -113,7 +112,6 @@ class FunctionSpace:
         return self.recipe.probe(self.sample(source, operator))
 
     def sample(self, source: Source, operator: Operator, **options: Any) -> FitSample:
-        """Return the rows of a source for the recipe."""
         periods = self.periods_in(source, operator)
         return FitSample(source, self.view, periods, operator, units=self.units, **options)
 
@@ -223,12 +221,11 @@ class SearchSpace:
 
     @property
     def sides(self) -> tuple[FunctionSpace, ...]:
-        """Left functions, and right ones if they differ."""
         return (self.left,) if self.right is None else (self.left, self.right)
 
     @property
     def alone(self) -> bool:
-        """Whether the functions are completely open, so that other families may participate."""
+        """Return whether the functions are completely open, so that other families may participate."""
         landmarks = self.left.landmarks
         open_ = landmarks is not None and landmarks.kernel == "auto" and not self.left.recipe.vanishes
         return open_ and self.right is None and not self.given
@@ -250,8 +247,8 @@ def check_boundaries(boundaries: tuple[Boundary, ...], source: Source, rng: np.r
 
     On up to 20 000 rows, it is negative, or 0 at more than a twentieth of the rows, or nowhere below a quarter of its
     largest value. A gap between the last rows and its zeros, wider than that between the last rows and the next
-    hundredth of all, causes a ReliabilityWarning. A function that vanishes at only some of the boundaries cannot be
-    distinguished from an intended one.
+    hundredth of all, causes a ReliabilityWarning. A function that vanishes at only some of the boundaries is not
+    detected.
     """
     numbers, x = draw_rows(source, SAMPLE, rng, view=view)
     for boundary in dict.fromkeys(boundaries):

@@ -64,10 +64,7 @@ PARTS = 5  # into which folds are merged
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """Chosen kernel and penalty, and the table of candidates, best first, with the boundary of the search.
-
-    Without a table, `reason` is the reason.
-    """
+    """Chosen kernel and penalty, and the table of candidates, best first, or the `reason` for no table."""
 
     kernel: Kernel
     penalty: float | None
@@ -126,8 +123,7 @@ def system_of(moments: Moments, *, basis: Any, solver: Solving, count: int) -> S
     """Return the system of moments: matrices as measured, or of the leading functions of a kernel.
 
     The kernel of a lattice, which is applied after the pass, and the penalty are those of an estimator's `basis` and
-    `solver`; open ones are chosen by the folds. Such a basis may have fewer frequencies than were measured. Raises
-    ValueError for more.
+    `solver`; open ones are chosen by the folds. Raises ValueError for more frequencies than were measured.
     """
     if isinstance(moments.operator, NeighborJumps):
         return JumpSystem.of(moments, count)
@@ -158,9 +154,9 @@ def system_of(moments: Moments, *, basis: Any, solver: Solving, count: int) -> S
 def spectral_density_search(
     trial: Trial, halves: Sequence[Split], families: Sequence[Kernel], penalties: Sequence[float], count: int
 ) -> Search:
-    """Compare spectral densities of modes by halves of the folds, for `count` values.
+    """Return a search that compares spectral densities of modes by halves of the folds.
 
-    `trial` has the modes by fold. Raises LinAlgError if no candidate converges.
+    `trial` has the modes by fold, of which `count` values are compared. Raises LinAlgError if no candidate converges.
     """
     whole, measured = trial.moments, cast(FourierLattice, trial.moments.basis)
     kind = whole.operator.solver
@@ -226,11 +222,11 @@ def problem_of(moments: Moments, lattice: FourierLattice, scale: Array, gradient
 def regress(
     moments: Moments, *, basis: Any, alpha: float | str | None, gradient_weight: float, cut: float
 ) -> tuple[RidgeProblem, RidgeFit, Array, Selection | None]:
-    """Solve a regression; return its ridge problem, fit, coefficients (p, m) of all functions, selection.
+    """Return the ridge problem of a regression, fit, coefficients (p, m) of all functions, and selection.
 
     The kernel of a lattice is that of the estimator's `basis`, or chosen by the folds; other functions have no
     selection (None). Kernels are compared on a lattice of up to 450 functions, penalties on up to 1000, by the
-    validation error of the folds. Raises ValueError for moments that are not finite, or weights that are all zero.
+    validation error. Raises ValueError for moments that are not finite, or weights that are all zero.
     """
     if not moments.basis.after_pass:
         problem = ridge_problem(moments, gradient_weight)
@@ -315,7 +311,6 @@ def advise_range(kernel: Kernel, lattice: FourierLattice) -> None:
 
 
 def _given_orders(basis: FourierBasis, measured: FourierLattice) -> tuple[int, ...] | None:
-    """Return the frequencies of an estimator's basis; None for all that were measured."""
     other = {
         "box": any(side not in (None, known) for side, known in zip(basis.box or (), measured.box or (), strict=False)),
         "margin": basis.box is None
