@@ -38,8 +38,8 @@ class Workspace:
         """The workspace of the same rows on the host: itself, except for an accelerator."""
         return self if self._host is None else self._host  # no attribute: a cycle would keep the buffers
 
-    def made(self, name: str, make: Callable[[], Any]) -> Any:
-        """Return what `make` returned at the first call with this name, such as the plan of a transform."""
+    def cached(self, name: str, make: Callable[[], Any]) -> Any:
+        """Return what `make` returned at the first call with this name, such as a plan."""
         if name not in self._made:
             self._made[name] = make()
         return self._made[name]

@@ -212,7 +212,7 @@ class MatrixSums(Accumulator):
         super().__init__(workspace)
         bases, device = {"left": left} | ({} if right is left else {"right": right}), workspace.device
         self._bases: dict[str, Basis] = {  # moved once for all groups of rows
-            side: workspace.made(f"basis {id(b)}", partial(device.moved, b)) for side, b in bases.items()
+            side: workspace.cached(f"basis {id(b)}", partial(device.moved, b)) for side, b in bases.items()
         }
         self._forms, self._functionals = forms, functionals
         self._narrow = np.dtype(dtype) != np.float64

@@ -246,7 +246,7 @@ class SDPEmbedding(Transformer):
                 params = {k: v for k, v in self._plain_params().items() if k != "solver"} | {"device": device}
                 kinds = {"preparation": Preparation, "bandwidth": float, "seed": int}
                 identity = identity_of(snapshot, source, params)
-                saved = Checkpoint.take_up(checkpoint, identity, constants, kinds, table.context.checkpoint_every)
+                saved = Checkpoint.open(checkpoint, identity, constants, kinds, table.context.checkpoint_every)
             found = self._embedded(source, constants() if saved is None else saved.constants, saved, device)
         self._keep(found)
         embedding = found.embedding
@@ -334,7 +334,7 @@ class SDPEmbedding(Transformer):
         if self.method == "lowrank":
             plan = plan_embedding(source, first, device)
         if checkpoint is not None:
-            checkpoint.agree(plan)
+            checkpoint.set_plan(plan)
         ascent = self._ascent
         embedding = EmbeddingProblem(
             passes=Passes(Run(source, plan, None, "embed", device), checkpoint),

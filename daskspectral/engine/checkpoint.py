@@ -30,12 +30,12 @@ logger = logging.getLogger(__name__)
 
 @dataclass(eq=False)
 class Checkpoint:
-    """The partial sums of one run, in a folder of numbered zarr groups; the newest undamaged group counts.
+    """Partial sums of one run in a folder of numbered zarr groups, of which the newest intact one counts.
 
-    A run adds its sums epoch by epoch, an epoch being a fixed number of tasks: `total` is the sum of the first `epochs`
-    epochs, written at most every `every` seconds. `identity` describes the data and the estimator, and `plan` the
-    ranges of rows: a run resumes only if both agree. `constants` are reused by a resumed run (landmarks, scaling of
-    columns). `check`, called before sums are written, raises OSError if the data have changed.
+    `total` is the sum of the first `epochs` epochs, each a fixed number of tasks, written at most every `every`
+    seconds. `identity` describes the data and the estimator, and `plan` the ranges of rows: a run resumes only if both
+    agree. `constants` are reused by a resumed run (landmarks, scaling of columns). `check`, called before sums are
+    written, raises OSError if the data have changed.
     """
 
     path: Folder
@@ -53,7 +53,7 @@ class Checkpoint:
     _cost: float = field(default=0.0, init=False)  # seconds of the last check
 
     @classmethod
-    def take_up(
+    def open(
         cls,
         path: str | os.PathLike[str],
         identity: Mapping[str, Any],
@@ -102,8 +102,8 @@ class Checkpoint:
         found.saved = newest
         return found
 
-    def agree(self, plan: Plan) -> None:
-        """Set the plan of a run. Raises ValueError if the partial sums follow another plan."""
+    def set_plan(self, plan: Plan) -> None:
+        """Set the plan of a run; raise ValueError if the partial sums follow another plan."""
         now = hashlib.sha256(repr(plan).encode()).hexdigest()
         if self.total is not None and self.plan != now:
             raise ValueError(
@@ -155,7 +155,7 @@ class Checkpoint:
 
 
 def checkpoint_directory(path: str | os.PathLike[str]) -> Folder:
-    """Return the folder of a checkpoint at a path or URL. Raises ValueError or OSError for an invalid one."""
+    """Return the folder of a checkpoint; raise ValueError or OSError for an invalid one."""
     if not os.fspath(path):
         raise ValueError("a checkpoint must be the path or URL of a directory, got an empty one")
     directory = folder_at(path)
@@ -202,10 +202,7 @@ def locked_checkpoint(path: str | os.PathLike[str] | None, every: float) -> Iter
 
 
 def _newest(directory: Folder, saved: list[int]) -> tuple[int, dict[str, Any], dict[int, Exception]]:
-    """Return the first intact epoch, its state, and the errors of those before it.
-
-    Raises OSError if all are damaged.
-    """
+    """Return the first intact epoch, its state, and earlier errors; raise OSError if all are damaged."""
     damaged: dict[int, Exception] = {}
     for epochs in saved:
         try:
@@ -221,12 +218,11 @@ def _newest(directory: Folder, saved: list[int]) -> tuple[int, dict[str, Any], d
 
 
 def _total_of(state: Mapping[str, Any]) -> Total:
-    """Return the sums of an epoch."""
     return Total(decode(state["sums"], dict), float(state["weight"]), int(state["count"]), int(state["skipped"]))
 
 
 def _read(directory: Folder, epochs: int) -> dict[str, Any]:
-    """Return the state of one epoch. Raises OSError, ValueError, KeyError or TypeError if it is damaged."""
+    """Return the state of one epoch; raise OSError, ValueError, KeyError or TypeError if damaged."""
     kind, state = read_state(f"{directory}/{_name(epochs)}")
     if kind != "checkpoint":
         raise ValueError(f"it holds {kind!r}, not a checkpoint")

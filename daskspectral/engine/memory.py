@@ -22,11 +22,10 @@ from daskspectral.engine.scheduler import active_client
 
 
 def chosen_device(name: str) -> str:
-    """Return the device of a run, "cpu" or "cuda"; "auto" selects a GPU if this process, or every worker, has one.
+    """Return the device of a run, "cpu" or "cuda"; "auto" is a GPU if this process, or every worker, has one.
 
-    "cuda" is not checked on a cluster without workers, because they may start later. Raises ValueError for another
-    name, ImportError or RuntimeError if "cuda" is not available, and RuntimeError for "auto" on a cluster without
-    workers.
+    "cuda" is not checked on a cluster without workers, which may start later. Raises ValueError for another name,
+    ImportError or RuntimeError if "cuda" is not available, and RuntimeError for "auto" on a cluster without workers.
     """
     client = active_client() if name in DEVICES else None
     if client is None or name == "cpu":
@@ -48,7 +47,7 @@ def device_here(name: str) -> Device:
     return device_of(name) if _attempt(name) in DEVICES else HOST
 
 
-def free_there(name: str) -> int | None:
+def free_on_device(name: str) -> int | None:
     """Return the free bytes on the device of this process, or the minimum of the workers; None on a CPU."""
     client = active_client()
     if client is None or name == "cpu":
@@ -58,7 +57,6 @@ def free_there(name: str) -> int | None:
 
 
 def _attempt(name: str) -> str:
-    """Return the device of a worker, or the reason why it has none."""
     try:
         return device_of(name).name
     except (ImportError, RuntimeError) as error:
@@ -95,7 +93,6 @@ class Memory:
 
     @property
     def peak(self) -> int:
-        """Peak memory in bytes."""
         return self.now + self.needed
 
     @property
@@ -131,10 +128,9 @@ def predict_memory(
     """Return the peak memory of one pass with p functions of d variables, and of its solution.
 
     A thread evaluates blocks of `rows` rows at once, in `arrays` arrays (p, rows) of a `dtype` on a `device`.
-    `chunk_bytes` is the decoded size of one read; a task has at most `task_rows` rows.
-    `sums` is the number of (p, p) results of a task for each of `groups` groups of rows, `live` the number of groups'
-    results that wait to be added, `kept` the number of groups that are kept apart while solving. The buffers of an
-    accelerator are on it.
+    `chunk_bytes` is the decoded size of one read; a task has at most `task_rows` rows. `sums` is the number of (p, p)
+    results of a task for each of `groups` groups of rows, `live` the number of groups' results that wait to be added,
+    `kept` the number of groups that are kept apart while solving. The buffers of an accelerator are on it.
     """
     rows, square, accelerated = min(rows, -(-task_rows // groups)), 8 * p * p, device != "cpu"
     block = arrays * p * rows * np.dtype(dtype).itemsize
@@ -202,7 +198,7 @@ def check_memory(memory: Memory) -> None:
     logger.info("memory: %s", memory)
     room, workers = available(), cluster_workers()
     threads = max((int(worker["nthreads"]) for worker in workers or ()), default=memory.threads)
-    there, free = threads * memory.there // memory.threads, free_there(memory.device) if memory.there else None
+    there, free = threads * memory.there // memory.threads, free_on_device(memory.device) if memory.there else None
     if free is not None and there > free:
         raise MemoryError(
             f"this run needs {_megabytes(there)} on the device {memory.device}, and {_megabytes(free)} are free "

@@ -1,4 +1,4 @@
-"""Plans: the rows of each task. A plan depends only on the shape and chunks of the data and the work per row."""
+"""Plans: the rows of each task, by the shape and chunks of the data and the work per row only."""
 
 from __future__ import annotations
 
@@ -42,7 +42,6 @@ class Plan:
 
     @property
     def epochs(self) -> list[range]:
-        """Ranges of each epoch."""
         n = len(self.ranges)
         return [range(i, min(i + self.epoch, n)) for i in range(0, n, self.epoch)]
 

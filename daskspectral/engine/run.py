@@ -54,10 +54,10 @@ PREFIXES = {"fit": "sums", "transform": "apply"}  # of the keys of tasks, if not
 class Run:
     """Passes over a source in the ranges of a plan; `reduce` and `map` may be called many times.
 
-    `reduce` leaves out rows whose prepared points satisfy the test `dropped`, which describes them in words. The
-    progress bar has the label `description`. On a dashboard the tasks have this name too, but "sums" for "fit" and
-    "apply" for "transform"; sums of several are "tree". `counted` has the rows counted by the last `map`. Tasks on an
-    accelerator, the `device`, have larger batches, and a thread of each reads the next one meanwhile.
+    `reduce` excludes rows whose prepared points satisfy the test `dropped`, which describes them in words. The progress
+    bar has the label `description`, and so have tasks on a dashboard, but "sums" for "fit" and "apply" for "transform";
+    sums of several are "tree". `counted` has the rows counted by the last `map`. Tasks on an accelerator, the `device`,
+    have larger batches, and a thread of each reads the next one meanwhile.
     """
 
     source: Source
@@ -71,8 +71,8 @@ class Run:
         """Return the sum of the task's results over all ranges, in a fixed order: same data and plan, same bits.
 
         The task is called with the batches of one range and `state`. With a checkpoint, the sum resumes after its
-        epochs, and a run that is stopped (by an error, Ctrl-C, SIGTERM, SIGHUP, SIGUSR1) leaves its partial sums there:
-        after a signal they are written at once, and again at the end of the current epoch.
+        epochs, and a run that is stopped (by an error, Ctrl-C, SIGTERM, SIGHUP, SIGUSR1) writes its partial sums: after
+        a signal at once, and again at the end of the current epoch.
 
         Raises InvalidRowError for the lowest invalid row (on_invalid="raise"), PointError for a point that a manifold
         does not accept, and ValueError if no row is left or the checkpoint has another plan.
@@ -80,7 +80,7 @@ class Run:
         first, total = (0, None) if checkpoint is None else (checkpoint.epochs, checkpoint.total)
         ends = [self.plan.ranges[epoch[-1]][1] for epoch in self.plan.epochs]
         if checkpoint is not None:
-            checkpoint.agree(self.plan)
+            checkpoint.set_plan(self.plan)
             if first:
                 before = ends[first - 1], ends[-1]
                 text = f"resuming from the checkpoint {checkpoint.path} at epoch %d of %d, after %d of %d rows"
@@ -140,7 +140,6 @@ class Run:
         return np.concatenate(pieces) if pieces else None
 
     def _rows(self, dropped: Any, selected: Array | None, raw: bool = False) -> Reading:
-        """Return the rows of tasks."""
         least = least_rows(self.device)
         return Reading(self.source.preparations, dropped, selected, self.source.on_invalid, raw, least)
 
@@ -165,7 +164,7 @@ class Run:
         out: Any = None,
         checkpoint: Checkpoint | None = None,
     ) -> Iterator[Iterator[list[Any]]]:
-        """Yield for each epoch a list of the function's results for its ranges, or of their sum for `reduce_range`."""
+        """Yield for each epoch the function's results for its ranges, or their sum for `reduce_range`."""
         token = uuid.uuid4().hex
         tasks = f"{PREFIXES.get(self.description, self.description)}-{token}"
         blocks = _DaskBlocks(self.source)
@@ -242,7 +241,7 @@ class Run:
         stopped.discard(token)
 
     def _sent(self, blocks: _DaskBlocks) -> int:
-        """Return the number of bytes of rows in memory that the graph of an epoch carries to a cluster."""
+        """Return the bytes of rows in memory that the graph of an epoch carries to a cluster."""
         ranges, epochs = self.plan.ranges, self.plan.epochs
         rows = max((ranges[epoch[-1]][1] - ranges[epoch[0]][0] for epoch in epochs), default=0)
         held = [r for r in self.source.readers.values() if any(part.in_memory for part in r.parts)]
@@ -302,7 +301,7 @@ def _tree(graph: dict[Any, Any], keys: list[Any], name: str, scheduler: Schedule
 
 
 def _despite_signals(function: Callable[[], Any], since: float) -> Any:
-    """Call a function after a signal at time `since`; call it again after repeated signals within 2 s."""
+    """Call a function after a signal at time `since`, and again after repeated signals within 2 s."""
     while True:
         try:
             return function()

@@ -43,14 +43,12 @@ def draw_rows(
     raw: bool = False,
     description: str = "sample",
 ) -> tuple[Array, Array]:
-    """Draw `size` distinct rows uniformly: sorted numbers (size,) and prepared points (size, d), float64.
+    """Return `size` distinct rows drawn uniformly: sorted numbers (size,) and prepared points (size, d), float64.
 
     The points are rows of the field `view`, with `raw` before preparation, (size, n_features_in); a row is valid if all
-    its fields are. The `description` is that of the run.
-
-    The draw depends on the generator and the number of rows only. Invalid rows raise InvalidRowError for the lowest
-    one of the whole source, or with on_invalid="skip" are replaced by further draws (fewer rows if no more exist), as
-    are rows of weight 0, unless all rows have it.
+    its fields are. The draw depends on the generator and the number of rows only. Invalid rows raise InvalidRowError
+    for the lowest one of the whole source, or with on_invalid="skip" are replaced by further draws (fewer rows if no
+    more exist), as are rows of weight 0, unless all rows have it.
     """
     n = source.n
     numbers = np.sort(rng.choice(n, min(size, n), replace=False))
@@ -69,7 +67,7 @@ def draw_rows(
 
 
 def draw_fields(source: Source, size: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], dict[str, Array]]:
-    """Draw up to `size` valid rows from at most `DRAWN_CHUNKS` chunks, spread over the data: numbers and raw fields.
+    """Return up to `size` valid rows from at most `DRAWN_CHUNKS` chunks: numbers and raw fields.
 
     The draw depends on the generator and the chunks only. Invalid rows raise InvalidRowError for the lowest one of the
     whole source, or with on_invalid="skip" are left out.
@@ -125,7 +123,7 @@ def take_rows(
 def _mapped(
     source: Source, names: tuple[str, ...], numbers: Array, raw: bool, description: str = "sample"
 ) -> Array | None:
-    """Return `_table` of the valid rows among these; InvalidRowError for the lowest of the whole source."""
+    """Return `_table` of the valid rows among these; raise InvalidRowError for the lowest of the source."""
     run = Run(source, plan_of_rows(source, numbers), description=description)
     try:
         return run.map(partial(_table, names), selected=numbers, raw=raw)

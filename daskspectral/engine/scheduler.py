@@ -37,7 +37,7 @@ class Scheduler(ABC):
     """Whether workers report each task."""
 
     def in_flight(self, tasks: int, size: int | None = None) -> int:
-        """Return how many graphs of `tasks` tasks keep the workers busy while the driver adds the results of one.
+        """Return how many graphs of `tasks` tasks keep the workers busy while the driver adds one's results.
 
         `size` is the number of bytes that a cluster holds for a graph, None while it is unknown.
         """
@@ -52,11 +52,11 @@ class Scheduler(ABC):
         """Start a graph, and return a handle on the values of the keys."""
 
     def result(self, handle: Any) -> list[Any]:
-        """Wait for a handle's values; a scheduler that computes at once has them already."""
+        """Return a handle's values, once available."""
         return list(handle)
 
     def stop(self, handles: list[Any]) -> None:  # noqa: B027  (nothing is under way between two calls of most)
-        """Cancel submitted graphs."""
+        ...
 
 
 class _Immediate(Scheduler):
@@ -175,7 +175,7 @@ class _Cluster(Scheduler):
 
 
 def warn_from_task(message: str | Warning, category: type[Warning]) -> None:
-    """Warn the user from inside a task: at the caller's line, or through the clients of the worker that runs it."""
+    """Warn the user from inside a task: at the caller's line, or through the clients of the worker."""
     module = sys.modules.get("distributed.worker")
     try:
         if module is None:
@@ -235,7 +235,7 @@ def active_scheduler(done: Done | None, place: Callable[[Any], str]) -> Iterator
     get = _active_get()
     client = _client_of(get)
     if client is not None:
-        with _thread_left_to_others(), _listening(client, done):
+        with _released_thread(), _listening(client, done):
             yield _Cluster(client, place)
     elif get is None or get is dask.threaded.get:
         workers = int(dask.config.get("num_workers", None) or dask.system.CPU_COUNT)
@@ -249,7 +249,7 @@ def active_scheduler(done: Done | None, place: Callable[[Any], str]) -> Iterator
 
 
 def active_client() -> Any:
-    """Return the active distributed client, or None. Raises as `active_scheduler`."""
+    """Return the active distributed client, or None; raise as `active_scheduler`."""
     return _client_of(_active_get())
 
 
@@ -262,14 +262,13 @@ def _active_get() -> Any:
 
 
 def _client_of(get: Any) -> Any:
-    """Return the distributed client of a `get`, or None."""
     owner = getattr(get, "__self__", None)
     return owner if type(owner).__module__.startswith("distributed") else None
 
 
 @contextmanager
-def _thread_left_to_others() -> Iterator[None]:
-    """Release the thread of a worker's task to other tasks, for which it may wait; no effect elsewhere."""
+def _released_thread() -> Iterator[None]:
+    """Release the thread of a worker's task to other tasks, for which it may wait."""
     from distributed import rejoin, secede
 
     try:

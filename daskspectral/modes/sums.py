@@ -31,10 +31,10 @@ class MatmulSum:
         device = self._device
         self._rows = ACCELERATOR_ROWS if device.accelerated else self._split.block_rows(weights)
         name = f"{orders} {weights}"
-        self._factors: Factors = workspace.made(
+        self._factors: Factors = workspace.cached(
             f"factors {name}", lambda: Factors(self._split, self._rows, weights, device)
         )
-        self._product = workspace.made(f"product {name}", lambda: device.empty((weights * left, right)))
+        self._product = workspace.cached(f"product {name}", lambda: device.empty((weights * left, right)))
         self._sums = device.zeros((weights * left, right))
 
     def add(self, angles: Array, weights: Array | None = None) -> None:
@@ -57,7 +57,7 @@ class NufftSum:
 
     def __init__(self, orders: tuple[int, ...], weights: int, eps: float, workspace: Workspace):
         self.orders, self._device = orders, workspace.device
-        self._plan = workspace.made(f"plan {orders} {eps}", lambda: nufft.plan(orders, eps, workspace.device))
+        self._plan = workspace.cached(f"plan {orders} {eps}", lambda: nufft.plan(orders, eps, workspace.device))
         shape = tuple(2 * order + 1 for order in orders)
         self._sums = self._device.zeros(((weights + 1) // 2, *shape), complex)
         self._count, self._steps, self._seen = weights, np.zeros(weights), np.zeros(weights, dtype=bool)

@@ -120,7 +120,7 @@ class Session:
         else:
             known = identity(snapshot)
             kept, kinds = TrainingState(checkpoint_directory(checkpoint), known), {"discretization": Discretization}
-            saved = Checkpoint.take_up(
+            saved = Checkpoint.open(
                 checkpoint, known, lambda: {"discretization": self._chosen(kept)}, kinds, checkpoint_every
             )
             kept.clear()

@@ -75,15 +75,15 @@ def test_the_same_run_goes_on_and_another_is_refused(
 
 
 def test_plans_of_the_same_number_of_ranges_are_distinguished(run: Path) -> None:
-    written = Checkpoint.take_up(run, {}, dict, {}, 0.0)
-    written.agree(Plan(((0, 5), (5, 9))))
-    written.agree(Plan(((0, 4), (4, 9))))  # no sums so far
+    written = Checkpoint.open(run, {}, dict, {}, 0.0)
+    written.set_plan(Plan(((0, 5), (5, 9))))
+    written.set_plan(Plan(((0, 4), (4, 9))))  # no sums so far
     written.add(1, Total({"s": np.ones(2)}, 2.0, 2))
-    found = Checkpoint.take_up(run, {}, dict, {}, 0.0)
-    found.agree(Plan(((0, 4), (4, 9))))
+    found = Checkpoint.open(run, {}, dict, {}, 0.0)
+    found.set_plan(Plan(((0, 4), (4, 9))))
     for other in (Plan(((0, 5), (5, 9))), Plan(((0, 4), (4, 9)), epoch=1)):
         with pytest.raises(ValueError, match="plan"):
-            found.agree(other)
+            found.set_plan(other)
 
 
 def test_sums_of_a_store_that_changed_are_not_written(points: Path, run: Path) -> None:

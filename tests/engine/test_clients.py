@@ -112,7 +112,7 @@ def test_the_bar_moves_within_an_epoch_and_begins_where_a_checkpoint_ends(
     monkeypatch.setattr(running, "progress_bar", recorded)
     monkeypatch.setitem(globals(), "look", lambda: bars[0].n)
     checkpoint = Checkpoint(folder_at(tmp_path), {}, {})
-    checkpoint.agree(SIXTY_FOUR)
+    checkpoint.set_plan(SIXTY_FOUR)
     if restored:
         checkpoint.add(restored, Total({"sum": np.ones(1)}, 1.0, 1))
     Run(open_source(ROWS, progress=True), SIXTY_FOUR).reduce(looking, checkpoint=checkpoint)
