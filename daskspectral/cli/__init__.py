@@ -1,4 +1,4 @@
-"""The command `daskspectral`: what the estimators do, from a shell, on zarr paths and URLs."""
+"""Command line of the estimators, on zarr paths and URLs."""
 
 from daskspectral.cli.entry import command, main
 

@@ -27,7 +27,6 @@ class Formatter(logging.Formatter):
     """Lines of a log without control characters or credentials in URLs."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line of a record."""
         return printable(super().format(record))
 
 
@@ -49,7 +48,7 @@ def session(context: click.Context | None = None) -> Invocation:
 
 
 def say(text: str, /, **facts: Any) -> None:
-    """Print text, or with --json keep the facts for the one object that is printed at the end."""
+    """Print text, or with --json keep the facts for the object printed at the end."""
     now = session()
     now.facts |= facts
     if not (now.json or now.quiet):
@@ -61,7 +60,7 @@ def written(what: str, path: str, text: str = "", **facts: Any) -> None:
     say(f"{what}: {path}{text}", **{what: path}, **facts)
 
 
-def speak(context: click.Context, parameter: click.Parameter, value: Any) -> None:
+def set_output(context: click.Context, parameter: click.Parameter, value: Any) -> None:
     """Set an option of the invocation, such as --quiet."""
     if value is not None and not context.resilient_parsing:
         setattr(session(context), str(parameter.name), value)
@@ -87,8 +86,8 @@ def help_all(context: click.Context, parameter: click.Parameter, value: bool) ->
 class Command(click.Command):
     """Command that calls a function "module:function" of the package, imported when the command runs.
 
-    The `text` of its docstring is the help, with lines for a shell under "Examples". Its parameters are `made` when
-    they are first needed.
+    The `text` of its docstring is the help, with lines for a shell under "Examples". Parameters are `made` when first
+    needed.
     """
 
     def __init__(self, path: str, text: str, made: Callable[[], list[click.Parameter]], **options: Any):
@@ -103,7 +102,6 @@ class Command(click.Command):
 
     @cached_property
     def params(self) -> list[click.Parameter]:  # type: ignore[override]
-        """Return the parameters."""
         return self.made()
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -116,7 +114,7 @@ class Command(click.Command):
         return rest
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Call the command, with only errors printed if quiet, and print facts as JSON at the end if requested."""
+        """Call the command, with only errors printed if quiet, and print facts as JSON if requested."""
         now = session(ctx)
         if now.quiet:
             logging.disable(logging.WARNING)
@@ -136,7 +134,7 @@ def _call(module: str, name: str, /, **options: Any) -> Any:
 
 
 def _refuse_credentials(given: Iterable[Any]) -> None:
-    """Raise ValueError for a URL with a credential, without repeating it, before it is printed or logged."""
+    """Raise ValueError for a URL with a credential, without repeating it."""
     for value in given:
         if isinstance(value, (list, tuple)):
             _refuse_credentials(value)

@@ -22,7 +22,7 @@ EXPECTED = (ValueError, TypeError, OSError, ImportError, RuntimeError, MemoryErr
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command. An error prints one message and exits with 1, a signal exits with 128 + its number.
+    """Run the command; an error prints one message and exits with 1, a signal with 128 + its number.
 
     A traceback is shown with --debug or DASKSPECTRAL_DEBUG=1.
     """
@@ -59,7 +59,7 @@ def main(arguments: list[str] | None = None) -> None:
 def _formatted(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
 ) -> str:
-    """Format a warning: the message if it is from daskspectral, else with its file and line."""
+    """Return a warning as text: the message, and file and line if not from daskspectral."""
     own = category.__module__.startswith("daskspectral")
     return str(message) if own else f"{filename}:{lineno}: {category.__name__}: {message}"
 

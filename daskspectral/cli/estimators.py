@@ -42,7 +42,7 @@ def cluster(points: str, **options: Any) -> None:
         if model is not None:
             save(estimator, model, overwrite=options["overwrite"])
             written("model", model)
-        run.tell(estimator)
+        run.print_summary(estimator)
         estimator.predict(rows, out=options["out"], overwrite=options["overwrite"], progress=run.bar(options))
     written("labels", options["out"], clusters=estimator.n_clusters_)
 
@@ -66,7 +66,7 @@ def embed(points: str, **options: Any) -> None:
 
 
 def _estimator(options: dict[str, Any]) -> SDPEmbedding | DiffusionMap | KernelEmbedding:
-    """Return the estimator of the options. Raises click's UsageError for an option of another map."""
+    """Return the estimator of the options; raise click's UsageError for an option of another map."""
     kind = options["kind"]
     read = {name: {key for part in parts for key in part.keys} for name, parts in par.MAPS.items()}
     for name in sorted(set().union(*read.values()) - read[kind]):

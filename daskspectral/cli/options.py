@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from daskspectral.cli.commands import Command, configure, help_all, speak
+from daskspectral.cli.commands import Command, configure, help_all, set_output
 from daskspectral.cli.parameters import MAPS, SAVED
 from daskspectral.cli.settings import use_storage
 from daskspectral.cli.signatures import Parameters, docstring, documented
@@ -27,8 +27,8 @@ class Option(click.Option):
     """Option of a command, saved with a result if `kept`.
 
     Its `kind` is one of values, words to choose from, bool for a flag, or a metavar for any text; in a list if it may
-    be given several times. Its `usual` value counts as not given. A command's function is not called with an option
-    that has a callback.
+    be given several times. Its `usual` value counts as not given. An option with a callback is not passed to the
+    command.
     """
 
     def __init__(self, kept: bool, words: str, help: str, kind: Any = None, default: Any = None, **more: Any):
@@ -100,8 +100,8 @@ OPTIONS = (
     ),
     # of every command
     Call("--config", "Options from a YAML file; the command line has priority.", "PATH", callback=configure),
-    Call("--json", "Print one JSON object instead of text.", bool, callback=speak),
-    Call("--quiet", "Print only errors: no text, no warnings, no progress bar.", bool, callback=speak),
+    Call("--json", "Print one JSON object instead of text.", bool, callback=set_output),
+    Call("--quiet", "Print only errors: no text, no warnings, no progress bar.", bool, callback=set_output),
     Call("--help-all", "Show all options, including rarely used ones, and exit.", bool, False, callback=help_all),
 )
 CALLS = {*(option.key for option in OPTIONS if not option.kept), *SAVED.options.values()}
@@ -114,8 +114,8 @@ EVERY = "config json quiet help-all"
 def verb(path: str, *parts: str | click.Argument | Parameters, **more: Any) -> Command:
     """Return a command of the function "module:function" of `cli`, which is imported when it runs.
 
-    Its parts are parameters, arguments, and words: arguments as MODEL or [POINTS], and options as in `OPTIONS`. Options
-    of every command follow.
+    Its parts are parameters, arguments as MODEL or [POINTS], and options as in `OPTIONS`; those of every command
+    follow.
     """
     return Command(f"cli.{path}", docstring(f"cli.{path}"), partial(_made, (*parts, EVERY)), **more)
 

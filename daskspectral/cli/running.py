@@ -43,10 +43,7 @@ AT_LANDMARKS = {*par.LANDMARKS.keys, *par.FEATURES.keys} - {"kernel", "periods"}
 
 
 def refuse_given(names: Collection[str], why: str) -> None:
-    """Raise click's UsageError, with `why`, if one of these options of the command that runs was given.
-
-    The usual value, which settings of a result may contain, does not count.
-    """
+    """Raise click's UsageError, with `why`, if one of these options was given, not as its usual value."""
     context = click.get_current_context()
     for option in context.command.params:
         name = str(option.name)
@@ -61,7 +58,7 @@ def rows_of(data: Any, options: Mapping[str, Any], **more: Any) -> Rows:
 
 
 def width_of(points: str, options: Mapping[str, Any]) -> int:
-    """Return the number of columns of POINTS; 0 for an array of another shape, which the estimator rejects."""
+    """Return the number of columns of POINTS; 0 for an array that the estimator rejects."""
     wanted = Wanted.by_user(options.get("columns"))
     stacked = stack_rows(points, sample_dims=options["sample_dims"], latitude=options["latitude"], wanted=wanted)
     if stacked is not None:
@@ -71,16 +68,13 @@ def width_of(points: str, options: Mapping[str, Any]) -> int:
 
 
 def kernel_of(options: Mapping[str, Any]) -> Kernel | str:
-    """Return the kernel of the options, or "auto". Raises ValueError for an unknown name."""
+    """Return the kernel of the options, or "auto"; raise ValueError for an unknown name."""
     text = str(options["kernel"])
     return text if text == "auto" else parse_kernel(text)
 
 
 def functions_of(options: Mapping[str, Any], width: int) -> Any:
-    """Return the basis of the options, for POINTS with `width` columns.
-
-    Raises click's UsageError for options of another basis.
-    """
+    """Return the basis of the options for `width` columns; raise click's UsageError for options of another."""
     lattice, network = options["lattice"], options.get("network")
     kernel, periods = kernel_of(options), options["periods"]
     if lattice is None and network is None:
@@ -99,7 +93,7 @@ def functions_of(options: Mapping[str, Any], width: int) -> Any:
 
 
 def solver_of(options: Mapping[str, Any]) -> Any:
-    """Return the solver of the options. Raises click's UsageError for options of the other one."""
+    """Return the solver of the options; raise click's UsageError for options of the other one."""
     if options["solver"] == "regularized":
         refuse_given(par.TRUNCATED.keys, "is for --solver truncated")
         return Regularized(**given(options, par.REGULARIZED))
@@ -110,7 +104,7 @@ def solver_of(options: Mapping[str, Any]) -> Any:
 def operator_of(options: Mapping[str, Any], dimension: int) -> Operator:
     """Return the operator of the options, for points with `dimension` columns.
 
-    Raises click's UsageError unless fields and views are those that the operator reads, and as `operators.names.parse`.
+    Raises click's UsageError unless fields and views are those of the operator, and as `operators.names.parse`.
     """
     text: str = options["operator"]
     head, *words = text.split(":")
@@ -137,7 +131,7 @@ def operator_of(options: Mapping[str, Any], dimension: int) -> Operator:
 
 
 def fields_of(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return the paths of the fields by name. Raises click's UsageError for one given twice."""
+    """Return the paths of the fields by name; raise click's UsageError for one given twice."""
     pairs = [*options["fields"], *((name, options[name]) for name in SHORT if options.get(name) is not None)]
     pairs = [(name, path) for name, path in pairs if name != "diffusion" or number_of(path) is None]
     names = [name for name, _ in pairs]
@@ -148,7 +142,7 @@ def fields_of(options: Mapping[str, Any]) -> dict[str, str]:
 
 
 def points_of(points: Any, options: Mapping[str, Any]) -> Any:
-    """Return the points, a list of several trajectories, or a tuple of the points and their other views.
+    """Return the points, a list of trajectories, or a tuple of the points and their other views.
 
     Raises click's UsageError for weights of several trajectories.
     """
@@ -160,7 +154,7 @@ def points_of(points: Any, options: Mapping[str, Any]) -> Any:
 
 
 def targets_of(estimator: Any, model: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the targets of a regressor from the file MODEL; an empty dictionary for a spectral decomposition.
+    """Return the targets of a regressor from the file MODEL; empty for a spectral decomposition.
 
     Raises click's UsageError for options of the other kind of model, and for a regressor without targets.
     """
@@ -192,7 +186,7 @@ def refuse(options: Mapping[str, Any], *inputs: str | None) -> None:
 def finish(model: Any, options: Mapping[str, Any], what: str = "model") -> None:
     """Save and describe a fitted model, and print its path."""
     save(model, options["out"], overwrite=options["overwrite"])
-    tell(model)
+    print_summary(model)
     written(what, options["out"])
 
 
@@ -207,7 +201,7 @@ def bar(options: Mapping[str, Any]) -> bool | None:
 
 
 def kept(path: str) -> str | None:
-    """Return the settings that created the zarr store at a path or URL, as YAML; None if it has no settings.
+    """Return the settings that created the zarr store at a path or URL, as YAML, or None.
 
     Raises FileNotFoundError without a zarr store, and as `daskspectral.data.remote.reaching`.
     """
@@ -215,7 +209,7 @@ def kept(path: str) -> str | None:
     return None if found is None else str(found)
 
 
-def tell(what: Any, *, details: bool = False) -> None:
+def print_summary(what: Any, *, details: bool = False) -> None:
     """Print the summary of a fitted model or of moments, or with --json keep it."""
     found = summary_of(what)
     say(found.text(details=details), **found.json())

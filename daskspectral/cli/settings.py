@@ -14,7 +14,7 @@ from daskspectral.errors import nearest
 
 
 def options_of(given: Sequence[str]) -> dict[str, Any]:
-    """Parse options of the form key=value. Raises click's BadParameter, which repeats no value."""
+    """Return options of the form key=value; raise click's BadParameter, which repeats no value."""
     options: dict[str, Any] = {}
     for text in given:
         name, equals, value = text.partition("=")
@@ -27,7 +27,7 @@ def options_of(given: Sequence[str]) -> dict[str, Any]:
 
 
 def use_storage(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> None:
-    """Open the URLs of a command with these options. Raises as `options_of`."""
+    """Open the URLs of a command with these options; raise as `options_of`."""
     if given:
         from daskspectral.data.remote import using
 
@@ -35,7 +35,7 @@ def use_storage(context: click.Context, parameter: click.Parameter, given: tuple
 
 
 def _plain(text: str) -> Any:
-    """Parse a JSON value, true and false in any case; return other text unchanged."""
+    """Return a JSON value, true and false in any case, or other text unchanged."""
     try:
         return json.loads(text.lower() if text.lower() in ("true", "false") else text)
     except ValueError:
@@ -58,10 +58,7 @@ def key_of(parameter: click.Parameter) -> str:
 
 
 def resolved(command: click.Command, context: click.Context, arguments: list[str]) -> dict[str, Any]:
-    """Return the settings of a call that affect its result, with defaults, as plain data for `read`.
-
-    Options without a value are omitted.
-    """
+    """Return the settings of a call that affect its result, with defaults, without unset options."""
     raw, _, _ = command.make_parser(context).parse_args(args=list(arguments))
     found: dict[str, Any] = {}
     for parameter in command.params:
@@ -84,8 +81,8 @@ def resolved(command: click.Command, context: click.Context, arguments: list[str
 def read(path: str, command: click.Command) -> dict[str, Any]:
     """Return the settings in a YAML file as defaults of the command's parameters.
 
-    Raises click's BadParameter for a file that cannot be read as YAML, for a key that is not an option of the command,
-    and for trust, which is accepted only on the command line.
+    Raises click's BadParameter for a file that is not YAML, for a key that is not an option of the command, and for
+    trust, which is accepted only on the command line.
     """
     known = {key_of(p).replace("-", "_"): p for p in command.params if p.name != "config"}
     found: dict[str, Any] = {}
@@ -106,7 +103,7 @@ def read(path: str, command: click.Command) -> dict[str, Any]:
 
 
 def keeping(settings: Mapping[str, Any]) -> AbstractContextManager[None]:
-    """Every zarr store that is written inside keeps the settings as an attribute."""
+    """Save the settings as an attribute of every zarr store that is written inside."""
     import yaml
 
     from daskspectral.data.remote import using
@@ -115,7 +112,7 @@ def keeping(settings: Mapping[str, Any]) -> AbstractContextManager[None]:
 
 
 def parsed(text: str, path: str) -> dict[str, Any]:
-    """Return the settings in YAML by their keys. Raises ValueError, which names the path, for any other text."""
+    """Return the settings in YAML by their keys; raise ValueError, which names the path, for other text."""
     import yaml
 
     try:
@@ -145,7 +142,7 @@ def _loaded(path: str) -> dict[str, Any]:
 
 
 def _as_typed(value: Any, parameter: click.Parameter, what: str) -> Any:
-    """Format a value as on a command line."""
+    """Return a value as text of a command line."""
     if isinstance(parameter, click.Option) and parameter.is_flag:
         if isinstance(value, bool):
             return value

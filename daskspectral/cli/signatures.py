@@ -50,7 +50,7 @@ def docstring(path: str) -> str:
 
 @cache
 def documented(path: str) -> Mapping[str, Parameter]:
-    """Return the documented parameters of "module:Class" or "module:Class.method", without importing the module."""
+    """Return the parameters of "module:Class" or "module:Class.method" by name, without an import."""
     node = _node(path)
     section = SECTION.search(f"{ast.get_docstring(node)}\n")
     defaults, found = _defaults(node), {}
@@ -99,7 +99,6 @@ class Parameters:
 
     @property
     def options(self) -> dict[str, str]:
-        """Return the name of the option of each parameter."""
         pairs = (word.partition("=") for word in self.names.split())
         return {name: option or name.replace("_", "-") for name, _, option in pairs}
 

@@ -124,7 +124,7 @@ def merge(parts: tuple[str, ...], trust: tuple[str, ...], **options: Any) -> Non
 
 
 def _estimator_of(operator: Operator, **parameters: Any) -> Any:
-    """Return the estimator by the name of the operator's users, or a SpectralDecomposition."""
+    """Return the estimator of an operator's users, or a SpectralDecomposition."""
     linear: Any = LINEAR.get(repr(operator))
     if linear is not None and repr(parameters["basis"]) in ([] if linear is CCA else [USUAL[0]]) + [COLUMNS]:
         known = {name: value for name, value in parameters.items() if name in linear._get_param_names()}
@@ -166,7 +166,7 @@ def _functions_of(path: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def _in_columns(basis: Basis, preparation: Mapping[str, Any]) -> Basis:
-    """Return functions of the columns with the span of a basis that is a function of columns about a center."""
+    """Return functions of the columns with the span of a basis about a center."""
     found = None if preparation["mean"] is None else basis.translated(preparation["mean"])
     return basis if found is None else found.basis
 

@@ -12,7 +12,17 @@ from daskspectral.cli import parameters as par
 from daskspectral.cli import settings
 from daskspectral.cli.commands import say, written
 from daskspectral.cli.options import CALLS
-from daskspectral.cli.running import bar, fields_of, kept, points_of, refuse, rows_of, scheduler, targets_of, tell
+from daskspectral.cli.running import (
+    bar,
+    fields_of,
+    kept,
+    points_of,
+    print_summary,
+    refuse,
+    rows_of,
+    scheduler,
+    targets_of,
+)
 from daskspectral.cli.signatures import given
 from daskspectral.data.stores import open_zarr
 from daskspectral.estimators.regressor import Regressor
@@ -142,7 +152,7 @@ def info(model: str, details: bool, only_settings: bool, trust: tuple[str, ...])
         return
     found = load(model, trusted=trust)
     try:
-        tell(found, details=details)
+        print_summary(found, details=details)
     except (AttributeError, LookupError, TypeError) as error:  # parts of types that save does not write
         raise ValueError(f"{model} cannot be described, because it was altered after saving: {error}") from error
 
@@ -157,7 +167,7 @@ def _scored(model: SpectralEstimator, found: SpanScore) -> str:
 
 
 def loaded(path: str, trust: tuple[str, ...]) -> Any:
-    """Return the model at a path. Raises ValueError for moments."""
+    """Return the model at a path; raise ValueError for moments."""
     model = load(path, trusted=trust)
     if isinstance(model, Moments):
         raise ValueError(f"{path} must be a model, got moments. Solve them by fit_moments in Python")
@@ -183,7 +193,7 @@ def _following(estimator: Any, option: str, points: str, options: dict[str, Any]
 
 
 def _write(function: Any, points: str, options: dict[str, Any], **more: Any) -> tuple[int, ...]:
-    """Write the values of a function at every row of POINTS, and return their shape."""
+    """Write the values of a function at the rows of POINTS, and return their shape."""
     out, overwrite = options["out"], options["overwrite"]
     with scheduler(options):
         function(rows_of(points, options), out=out, overwrite=overwrite, progress=bar(options), **more)

@@ -79,7 +79,7 @@ def _checked(array: zarr.Array[Any], name: str, digests: bool) -> dict[str, Any]
 
 
 def text_of(found: dict[str, Any]) -> str:
-    """Format the result of `verify`."""
+    """Return the result of `verify` as text."""
     lines, damage = [f"store       {found['store']}"], [*found["damage"]]
     for array in found["arrays"]:
         lines += ["", f"{array['name']}: {tuple(array['shape'])} {array['dtype']} in chunks {tuple(array['chunks'])}"]

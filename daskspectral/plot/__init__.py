@@ -13,7 +13,8 @@
 `panels(titles)`, `save_figure(figure, path)`       a figure of panels; a picture file, atomic
 ==================================================  ================================================================
 
-Functions that draw one picture have the argument `ax` and return the axes; `figure_of(axes)` returns their figure.
+Functions that draw one picture have the argument `ax` and return the axes; `figure_of(axes)` returns their figure. All
+raise ImportError without matplotlib, and TypeError for an estimator that they do not show.
 
 >>> import numpy as np
 >>> import daskspectral as dsp

@@ -34,7 +34,6 @@ class Canvas:
 
     @cached_property
     def values(self) -> Array:
-        """Values (m, k) at the points."""
         return self.evaluate(self.points)
 
     @property
@@ -70,7 +69,7 @@ class Canvas:
             self._draw_line(axes, i)
             return None
         (places, names), values = self.places, self.values[:, i]
-        first, second = telling(places, values)
+        first, second = informative_columns(places, values)
         order = np.argsort(np.abs(values - (low + high) / 2))  # values far from the middle on top
         x, y = places[order, first], places[order, second]
         axes.set(xlabel=names[first], ylabel=names[second])
@@ -94,7 +93,7 @@ class Canvas:
         axes.set(xlim=(low, high), ylim=(-top, top), xlabel=self.names[0])
 
 
-def telling(points: Array, values: Array) -> tuple[int, int]:
+def informative_columns(points: Array, values: Array) -> tuple[int, int]:
     """Return the two columns of points (m, d) whose bins have means of values (m,), or (m, k), that vary most."""
     places = np.argsort(np.argsort(points, axis=0), axis=0) * _BINS // len(points)
     centered = (values - values.mean(axis=0)).reshape(len(points), -1)

@@ -71,7 +71,7 @@ def vanishing(values: NDArray[np.inexact[Any]]) -> NDArray[np.bool_]:
     return np.asarray(np.abs(values) <= 1e-9 * np.abs(values).max(initial=0.0))
 
 
-def still(values: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
+def are_constant(values: NDArray[np.floating[Any]]) -> NDArray[np.bool_]:
     """Return which functions, by values (m, k), are constant, or the best constant of the basis."""
     return np.asarray(values.std(axis=0) <= 0.1 * np.sqrt(np.mean(values**2, axis=0)))
 
@@ -102,10 +102,7 @@ def shown(name: str) -> str:
 
 
 def axes_of(ax: Axes | None, size: tuple[float, float] = (4.8, 3.4), projection: Any = None) -> Axes:
-    """Return the given axes, or those of a new figure, a map in a `projection` of cartopy.
-
-    Raises ImportError without matplotlib.
-    """
+    """Return the given axes, or those of a new figure, a map in a `projection` of cartopy."""
     require_matplotlib()
     from matplotlib.figure import Figure
 
@@ -240,7 +237,7 @@ def refuse_picture(path: Location, overwrite: bool) -> None:
 
 
 def refuse_file(path: Location, endings: Sequence[str], overwrite: bool, *, what: str) -> None:
-    """Raise an error for a file that cannot be written, as `refuse_picture`; `what` is a noun such as "a report"."""
+    """Raise an error for a file that cannot be written, as `refuse_picture`; `what` is "a report" or so."""
     if _suffix(path) not in endings:
         raise ValueError(f"{what}'s name must end in {', '.join(endings)}, got {os.fspath(path)!r}")
     target, url = local_path(path), os.fspath(path)

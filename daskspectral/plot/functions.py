@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from daskspectral.errors import ParameterError
 from daskspectral.estimators.base import Estimator
-from daskspectral.plot.canvas import telling
+from daskspectral.plot.canvas import informative_columns
 from daskspectral.plot.common import (
     BLUE,
     FAINT,
@@ -63,8 +63,8 @@ def eigenfunction(
     """Draw one eigenfunction over a sample of the rows of X, with axes, units and a color bar.
 
     One column: a line over a histogram of the data. Several columns: the rows in the two most informative columns,
-    colored by the values; points on the unit sphere in R^3 by longitude and latitude. For labeled data whose columns
-    have two dimensions: the map of `eigenfunctions`. Of complex functions the real part is drawn.
+    colored by the values; points on the unit sphere in R^3 by longitude and latitude. Labeled data whose columns have
+    two dimensions: the map of `eigenfunctions`. Of complex functions the real part is drawn.
 
     Parameters
     ----------
@@ -131,10 +131,8 @@ def eigenfunction(
 def eigenfunctions(estimator: SpectralEstimator, X: Any = None, *, count: int = 16) -> Figure:
     """Draw the first `count` eigenfunctions over a sample of the rows of X, one panel each.
 
-    Of singular values the left singular functions are drawn, of complex functions the real part. One column: lines over
-    a histogram of the data. Several columns: the rows in the two most informative columns of each function, colored by
-    the values; points on the unit sphere in R^3 by longitude and latitude. For labeled data whose columns have two
-    dimensions: maps of the regression of the field on the function, in the units of the field.
+    Panels are those of `eigenfunction`; for labeled data whose columns have two dimensions maps of the regression of
+    the field on the function, in the units of the field. Of singular values the left functions are drawn.
 
     Parameters
     ----------
@@ -268,11 +266,11 @@ def checked_component(estimator: SpectralEstimator, component: int | None) -> in
 
 
 def eof(model: FieldEstimator, mode: int = 1, *, right: bool = False, delay: int = 0, ax: Axes | None = None) -> Axes:
-    """Draw the map of one mode: the change of the field where its score increases by one standard deviation.
+    """Draw the map of one mode: the change of the field per standard deviation of its score.
 
-    Level lines are drawn for modes above red noise. Maps of longitudes and latitudes have coastlines if cartopy is
-    installed (extra `maps`) and its data are available. Fields along one dimension are drawn as lines; of several
-    variables the first with dimensions is drawn.
+    Level lines are drawn for modes above red noise. Maps of longitudes and latitudes have coastlines with cartopy
+    (extra `maps`) and its data. Fields along one dimension are drawn as lines; of several variables the first with
+    dimensions.
 
     Parameters
     ----------
@@ -510,7 +508,10 @@ def _evaluated(model: Any, X: Any, color: Any, label: str) -> tuple[Array, list[
         points = np.hstack([points, clusters[:, None]])
         places, names = [0, 1], [*view.names, "cluster"]
     else:
-        places, names = list(telling(points, (clusters[:, None] == np.unique(clusters)).astype(float))), view.names
+        places, names = (
+            list(informative_columns(points, (clusters[:, None] == np.unique(clusters)).astype(float))),
+            view.names,
+        )
     values = points[:, places]
     return (
         values,
@@ -521,7 +522,7 @@ def _evaluated(model: Any, X: Any, color: Any, label: str) -> tuple[Array, list[
 
 
 def _of_rows(color: Any, n: int, some: Any) -> Any:
-    """Return the values of a variable (n,) at some rows. Raises ValueError for another shape."""
+    """Return the values of a variable (n,) at some rows; raise ValueError for another shape."""
     if color is None:
         return None
     if np.shape(color) != (n,):
@@ -571,7 +572,6 @@ def _whole_numbers() -> Any:
 
 
 def _varying(values: Array) -> tuple[int, int]:
-    """Return the first two columns that are not constant, or the first two."""
     found = np.flatnonzero(~(np.ptp(values, axis=0) <= 1e-9 * np.abs(values).max(axis=0)))
     return (int(found[0]), int(found[1])) if len(found) > 1 else (0, 1)
 

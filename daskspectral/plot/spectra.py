@@ -44,9 +44,9 @@ def spectrum(
 ) -> Axes:
     """Draw the eigenvalues, or singular values, by index.
 
-    Lines are 95 % intervals, and ticks are validation values, if the fit has error bars. Values that are not reliable
-    are hollow circles with dotted intervals, and the value of a constant is a diamond. Complex eigenvalues are drawn in
-    the plane, with the intervals of their real parts.
+    Lines are 95 % intervals, and ticks are validation values. Values that are not reliable are hollow circles with
+    dotted intervals, and the value of a constant is a diamond. Complex eigenvalues are drawn in the plane, with the
+    intervals of their real parts.
 
     Parameters
     ----------
@@ -177,7 +177,6 @@ def scree(model: EOF, *, ax: Axes | None = None) -> Axes:
 
 
 def _draw_values(axes: Axes, x: Any, y: Array, reliable: NDArray[np.bool_], constant: NDArray[np.bool_]) -> None:
-    """Draw values as dots, hollow if not reliable, and as diamonds for constants."""
     for some, label, mark, face in (
         (~constant & reliable, "learned" if reliable.all() else "reliable", "o", BLUE),
         (~constant & ~reliable, "not reliable", "o", "none"),
@@ -196,7 +195,6 @@ def _draw_errors(
     reliable: NDArray[np.bool_],
     constant: NDArray[np.bool_],
 ) -> None:
-    """Draw intervals (k, 2), dotted if not reliable, and validation values."""
     known = np.flatnonzero(~np.isnan(held) & ~constant)
     ends = np.append(values, held[known])
     room = WIDEST * np.ptp(np.append(ends, 0.0))  # an interval may be far wider than all values
@@ -212,7 +210,7 @@ def _draw_errors(
 def choice(estimator: Any, *, ax: Axes | None = None) -> Axes:
     """Draw the scores of the automatic choice by scale, in median distances, one line for each kernel.
 
-    For each kernel and scale the best penalty is drawn. The chosen candidate is circled.
+    The best penalty of each scale is drawn; the chosen candidate is circled.
 
     Parameters
     ----------
@@ -278,7 +276,6 @@ def choice(estimator: Any, *, ax: Axes | None = None) -> Axes:
 
 
 def _family(kernel: str) -> str:
-    """Return the name of a candidate kernel without its scale."""
     return re.sub(r",? ?scale=[^,)]*", "", kernel).replace("()", "").replace("(, ", "(")
 
 

@@ -35,7 +35,6 @@ class View:
 
     @property
     def preparation(self) -> Preparation:
-        """Preparation of the columns."""
         found: Preparation = getattr(self.estimator, self._role.named("preparation_"), Preparation())
         return found
 
@@ -75,7 +74,7 @@ class View:
         return found
 
     def along(self, X: Any, numbers: Array) -> tuple[str, Any]:
-        """Return positions of rows by number, with their name: the one coordinate of the rows, or the numbers."""
+        """Return the coordinate of rows by number with its name, or the numbers."""
         rows = Rows.of(X)
         wanted = self.estimator._columns_wanted(self._role)
         stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=self._layout, wanted=wanted)
@@ -89,7 +88,7 @@ class View:
         return "row", numbers.astype(float)
 
     def source(self, X: Any) -> Source:
-        """Return the rows of X in the layout of the fit. Raises ValueError for another number of columns."""
+        """Return the rows of X in the layout of the fit; raise ValueError for another number of columns."""
         several = self.estimator._takes_trajectories and are_trajectories(Rows.of(X).data)
         readers = [points_reader(self._data(part), "X") for part in (parts_of(X) if several else [X])]
         if self.preparation.delays > 1:
@@ -101,24 +100,23 @@ class View:
         return source.with_preparation(columns=self.preparation.columns)
 
     def _data(self, X: Any) -> Any:
-        """Return the columns of one array in the layout of the fit."""
         rows, wanted = Rows.of(X), self.estimator._columns_wanted(self._role)
         stacked = stack_rows(rows.data, sample_dims=rows.sample_dims, layout=self._layout, wanted=wanted)
         return aligned(self.estimator, rows.data if stacked is None else stacked.reader, "X", wanted)
 
     def sample(self, X: Any, size: int) -> Array:
-        """Return valid rows of X (m, d), drawn at random. Raises ValueError without valid rows."""
+        """Return random valid rows of X (m, d); raise ValueError without any."""
         return self.numbered(X, size)[1]
 
     def numbered(self, X: Any, size: int) -> tuple[NDArray[np.intp], Array]:
-        """Return numbers (m,) and values (m, d) of valid rows of X, drawn at random; ValueError without valid rows."""
+        """Return numbers (m,) and values (m, d) of random valid rows of X; raise ValueError without any."""
         numbers, points = draw_rows(self.source(X), size, np.random.default_rng(0))
         if not len(points):
             raise ValueError("X has no valid row to draw: each of them holds NaN or infinity")
         return numbers.astype(np.intp), points
 
     def like_fit(self, points: Array) -> Any:
-        """Return rows (m, width), named as in the fit, with these points in the columns in use and 0 in others."""
+        """Return rows (m, width), named as in the fit, of these points, 0 in unused columns."""
         columns = self.preparation.columns
         rows = np.zeros((int(np.prod(points.shape[:-1])), self.width))
         rows[:, slice(None) if columns is None else list(columns)] = points.reshape(len(rows), -1)
@@ -142,7 +140,7 @@ class View:
         return np.asarray(values.real.reshape(*points.shape[:-1], -1))
 
     def canvas(self, X: Any, size: int, values: Values | None = None) -> Canvas:
-        """Return a canvas of the eigenfunctions, or other `values`, over `size` rows of X, by default the landmarks.
+        """Return a canvas of the eigenfunctions, or other `values`, over `size` rows of X, or the landmarks.
 
         Raises ValueError if X is not given and there are no landmarks.
         """

@@ -26,13 +26,13 @@ from daskspectral.moments import Moments
 from daskspectral.operators.paired import of_trajectories
 from daskspectral.passes.selection import Selection
 from daskspectral.plot.common import (
+    are_constant,
     axes_of,
     figure_of,
     has_right_view,
     is_singular,
     refuse_file,
     require_matplotlib,
-    still,
     value_label,
     values_of,
 )
@@ -90,7 +90,6 @@ class Section:
 
     @property
     def name(self) -> str:
-        """Anchor of the section in links."""
         return self.title.lower().replace(" ", "-")
 
 
@@ -275,7 +274,6 @@ def _spectrum(model: Any, summary: Summary) -> Section:
 
 
 def _clusters(model: Any, X: Any) -> list[Section]:
-    """Return the section on clusters; empty for other models."""
     if not isinstance(model, SpectralClustering):
         return []
     shares = [[f"{i}", f"{100 * share:.3g} %"] for i, share in enumerate(model.cluster_shares_)]
@@ -328,7 +326,7 @@ def _levels(model: InvariantRegressor, summary: Summary) -> Section:
 
 
 def _eigenfunctions(model: SpectralEstimator, X: Any) -> list[Section]:
-    """Return the eigenfunctions over rows of X or the landmarks, or along trajectories; of Cross those of both views.
+    """Return the eigenfunctions over rows of X or the landmarks, or along trajectories.
 
     X are rows, a list of trajectories, or a tuple of views; without the second view its landmarks are drawn.
     """
@@ -342,10 +340,7 @@ def _eigenfunctions(model: SpectralEstimator, X: Any) -> list[Section]:
 
 
 def _views(model: Any, X: Any) -> Sequence[Any]:
-    """Return the trajectories or views of X, one if the operator has one; a list of files is one, too.
-
-    Raises ValueError for more views than the operator has.
-    """
+    """Return the trajectories or views of X; raise ValueError for more views than the operator has."""
     operator = model.moments_.operator if isinstance(model, SpectralEstimator) else None
     if operator is None or len(operator.views) < 2 or not is_sequence(X) or not X:
         return (X,)
@@ -355,14 +350,13 @@ def _views(model: Any, X: Any) -> Sequence[Any]:
 
 
 def _over(model: Any, X: Any, *, right: bool) -> list[Section]:
-    """Return the functions over rows of X, or over the landmarks."""
     title = "Eigenfunctions"
     if is_singular(model):
         title = ("Right s" if right else "Left s" if has_right_view(model) else "S") + "ingular functions"
     if X is None and View(model, right).landmarks is None:
         return [Section(title, [WITH_POINTS])]
     canvas = View(model, right).canvas(X, POINTS)
-    numbers = np.flatnonzero(~still(canvas.values))[:COUNT].tolist()
+    numbers = np.flatnonzero(~are_constant(canvas.values))[:COUNT].tolist()
     if not numbers:
         return []
     end, pictures = canvas.largest(numbers), []
@@ -382,7 +376,6 @@ def _over(model: Any, X: Any, *, right: bool) -> list[Section]:
 
 
 def _is_field(model: Any) -> bool:
-    """Return whether the columns have dimensions, such as latitude and longitude."""
     layout = vars(model).get("layout_")
     return layout is not None and not layout.trivial and any(v.dims for v in layout.variables)
 
@@ -395,7 +388,7 @@ def _along(model: SpectralEstimator, first: Any) -> list[Section]:
     numbers, points = take_rows(source, np.arange(0, window, max(1, window // SERIES_ROWS)))
     values, (label, x) = view.evaluate(points), view.along(first, numbers)
     pictures = []
-    for i in np.flatnonzero(~still(values))[:8].tolist():
+    for i in np.flatnonzero(~are_constant(values))[:8].tolist():
         axes = draw_series(axes_of(None, (4.8, 1.9)), x, values[:, i], label=label)
         pictures.append(Picture(axes, f"{value_label(model, i)} along {label}.", value_label(model, i)))
     words = [f"The first {len(pictures)} that are not constant, along {window} of {source.n} rows."]
@@ -419,7 +412,6 @@ def _patterns(model: SpectralEstimator) -> list[Section]:
 
 
 def _prediction(model: HermiteRegressor | InvariantRegressor, X: Any) -> list[Section]:
-    """Return the fitted function of a regression, over rows of X or landmarks."""
     view = View(model)
 
     def predicted(points: Array) -> Array:
@@ -439,7 +431,6 @@ def _prediction(model: HermiteRegressor | InvariantRegressor, X: Any) -> list[Se
 
 
 def _embedding(model: Any, X: Any) -> list[Section]:
-    """Return the rows in their first coordinates."""
     values = getattr(model, "embedding_", None)
     if not isinstance(values, np.ndarray):
         if X is None:
