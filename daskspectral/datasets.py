@@ -54,9 +54,9 @@ BLOBS = 5
 class Sample:
     """Test distribution: `points(n, dimension, rng)` returns n rows, shape (n, d), before noise.
 
-    `dimension` and `noise` (standard deviation of the Gaussian noise in each coordinate) are defaults; a `fixed`
-    dimension cannot be changed. The rows are independent, except those of a trajectory, at times `step` apart: its
-    `points` have a fourth argument, the preceding row (d,).
+    `dimension` and `noise` (standard deviation in each coordinate) are defaults; a `fixed` dimension cannot be changed.
+    Rows are independent, except those of a trajectory, at times `step` apart: its `points` have a fourth argument, the
+    preceding row (d,).
     """
 
     description: str
@@ -69,10 +69,7 @@ class Sample:
     def draw(
         self, n: int, dimension: int, noise: float, rng: np.random.Generator, last: Floats | None = None
     ) -> tuple[Floats, Floats]:
-        """Return n rows (n, dimension), and the last one without noise.
-
-        A trajectory continues from `last`.
-        """
+        """Return n rows (n, dimension), and the last one without noise, from which a trajectory continues."""
         points = self.points(n, dimension, rng, *((last,) if self.step else ()))
         return points + noise * rng.standard_normal(points.shape) if noise else points, points[-1].copy()
 
@@ -150,7 +147,7 @@ def _well_table() -> tuple[Floats, Floats]:
 
 
 def _langevin(n: int, dimension: int, rng: np.random.Generator, last: Floats | None = None) -> Floats:
-    """Integrate dX = -4 B X (X^2 - 1) dt + sqrt(2) dW, in law to second order in the step.
+    """Return a trajectory of dX = -4 B X (X^2 - 1) dt + sqrt(2) dW, in law to second order in the step.
 
     The scheme of Leimkuhler and Matthews 2013 adds the mean of two successive noises; the noise that a chunk shares
     with the next one is drawn again.
@@ -187,10 +184,7 @@ SAMPLES = {
 
 @dataclass(frozen=True)
 class Drawing:
-    """Drawing of n rows of a distribution in chunks.
-
-    Chunk i has the generator of SeedSequence(seed, (i,)).
-    """
+    """Drawing of n rows of a distribution in chunks; chunk i has the generator of SeedSequence(seed, (i,))."""
 
     name: str
     n: int
@@ -212,10 +206,7 @@ class Drawing:
         chunk_rows: int | None = None,
         seed: int = 0,
     ) -> Drawing:
-        """Return the drawing with default options.
-
-        Raises ValueError for invalid ones.
-        """
+        """Return the drawing with default options; raise ValueError for invalid ones."""
         name = check_option("name", str(name).replace("_", "-"), tuple(SAMPLES))
         sample, kind = SAMPLES[name], np.dtype(dtype)
         n, seed = check_integer("n", n), check_integer("seed", seed, 0)
@@ -230,14 +221,10 @@ class Drawing:
 
     @property
     def starts(self) -> range:
-        """First row of each chunk."""
         return range(0, self.n, self.rows)
 
     def chunks(self) -> Iterator[Floats]:
-        """Yield the rows of each chunk.
-
-        Those of a trajectory continue from the last row, without its noise.
-        """
+        """Yield the rows of each chunk; a trajectory continues from the last row, without its noise."""
         last: Floats | None = None
         for chunk, start in enumerate(self.starts):
             rng = np.random.default_rng(np.random.SeedSequence(self.seed, spawn_key=(chunk,)))
@@ -358,9 +345,9 @@ def ocean(n: int = 720, *, seed: int = 0) -> xr.DataArray:
     """Return synthetic sea surface temperatures (time, lat, lon) of n months, in degrees Celsius.
 
     The grid has 10 degrees, the months start in 1960, and land is NaN. Seasons of 8 K change sign at the equator; the
-    trend is 0.02 K per year, and white noise 0.3 K. Two patterns are multiplied by series of variance 1 with a
-    correlation of 0.5 between months: 1.5 K about the equator at 220 degrees east, and 0.8 K about 40 degrees north at
-    180, with the opposite sign at 220.
+    trend is 0.02 K per year, and white noise 0.3 K. Two patterns have series of variance 1 with a correlation of 0.5
+    between months: 1.5 K about the equator at 220 degrees east, and 0.8 K about 40 degrees north at 180, with the
+    opposite sign at 220.
 
     Parameters
     ----------

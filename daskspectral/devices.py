@@ -1,8 +1,8 @@
 """Devices: the host, or an accelerator.
 
-Both use the same code. It calls numpy functions, which other array libraries implement (NEP 13 and 18), and creates
-arrays `like=` others (NEP 35). Expensive parts run on an accelerator: basis functions at points, and their products. A
-block of rows is copied there, and a task's sums return once.
+Both use the same code: numpy functions, which other array libraries implement (NEP 13 and 18), and arrays created
+`like=` others (NEP 35). Expensive parts run on an accelerator: basis functions at points, and their products. A block
+of rows is copied there, and a task's sums return once.
 """
 
 from __future__ import annotations
@@ -56,18 +56,16 @@ class Device:
         return self.module.empty(shape, dtype)
 
     def zeros(self, shape: Any, dtype: Any = float) -> Any:
-        """Return an array of zeros on the device."""
         return self.module.zeros(shape, dtype)
 
     def put(self, array: Any) -> Any:
-        """Copy a host array to the device; on the host, return the array itself.
+        """Return a host array copied to the device; on the host, the array itself.
 
         CuPy copies it to pinned memory first, and continues asynchronously: the array may be overwritten.
         """
         return self.module.asarray(array)
 
     def get(self, array: Any) -> Any:
-        """Return a device array on the host."""
         return self.module.asnumpy(array) if self.accelerated else array
 
     def add_square(self, total: Any, factor: Any, buffer: Any) -> None:

@@ -111,7 +111,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def redacted(text: str) -> str:
-    """Replace the user part (except containers of abfs) and the query of each URL in a text by ***."""
+    """Return a text with the user part (except containers of abfs) and the query of each URL replaced by ***."""
     without = _USER.sub(lambda user: user[0] if _CONTAINER.fullmatch(user[0]) else f"{user[1]}***@", text)
     return _QUERY.sub(r"\1***", without)
 
@@ -122,7 +122,7 @@ def printable(text: str) -> str:
 
 
 def plain_name(name: str, kept: str = "") -> str:
-    """Escape control characters, except those in `kept`, in a name that comes from data."""
+    """Return a name that comes from data with control characters, except those in `kept`, escaped."""
     return "".join(c if c.isprintable() or c in kept else c.encode("unicode_escape").decode() for c in name)
 
 
@@ -181,7 +181,7 @@ def warnings_of_rank(*ranks: Rank) -> Iterator[None]:
 
 
 def ranked(pending: Mapping[str, Rank]) -> list[str]:
-    """Sort reliability warnings by rank, and by time within a rank."""
+    """Return reliability warnings sorted by rank, and by time within a rank."""
     return sorted(pending, key=lambda text: pending[text])
 
 
@@ -293,7 +293,7 @@ class PointError(ValueError):
 
 @contextmanager
 def renumbered(number: Callable[[int], int], field: str | None = None) -> Iterator[None]:
-    """Renumber the row of a PointError raised within a block, and replace its field if given."""
+    """Change the row of a PointError raised within a block, and its field if given."""
     try:
         yield
     except PointError as error:

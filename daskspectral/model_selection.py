@@ -12,11 +12,10 @@ other data:
 | views of each row, fit((x, y)) | `Views((x, y))` | any splitter of rows |
 | fields of each row | `Rows(x, fields={"potential": v})` | any splitter of rows; x and v as above |
 
-Neighboring rows of a trajectory are correlated: held out at random, they do not test a model. And a training set with a
-gap is not a trajectory: in a plain array `Transfer` would pair the last row before the gap with rows after it.
-`Trajectory` and `blocks` return lists of contiguous pieces instead, and no pair crosses a cut. Each cut costs as many
-pairs as the lag has rows, and pieces that are not longer than the lag are skipped. Blocks should be many times, such as
-40 times, longer than the correlation time.
+Neighboring rows of a trajectory are correlated: held out at random, they do not test a model. And in a plain array
+with a gap `Transfer` would pair the last row before the gap with rows after it. `Trajectory` and `blocks` return lists
+of contiguous pieces instead. Each cut costs as many pairs as the lag has rows, and pieces that are not longer than the
+lag are skipped. Blocks should be many times, such as 40 times, longer than the correlation time.
 
 Weights reach `fit` and `score` by scikit-learn's metadata routing: `set_fit_request(sample_weight=True)` and
 `set_score_request(sample_weight=True)` on the estimator, under `sklearn.set_config(enable_metadata_routing=True)`.
@@ -289,7 +288,6 @@ class Views(tuple[Any, ...]):
     """
 
     def __new__(cls, views: Iterable[Any]) -> Views:
-        """Return the views after a check of their numbers of rows."""
         found = super().__new__(cls, (_sliceable(view) for view in views))
         rows = {f"view {i}": _rows_of(view) for i, view in enumerate(found)}
         if len(set(rows.values())) != 1:

@@ -1,9 +1,9 @@
 """Conversion of objects to plain data and back, by class names: a file never decides what runs.
 
 A class of the package is named `package.Class` (`kernels.Gaussian`), a user's class or function `module.name`. Classes
-register themselves when they are defined, by inheriting from `Registered`. `decode` constructs objects of classes of
-the package, and of classes that the caller trusts by name: every name in the data is checked before any import, and
-every class before any call.
+register themselves by inheriting from `Registered`. `decode` constructs objects of classes of the package, and of
+classes that the caller trusts by name: every name in the data is checked before any import, and every class before any
+call.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _CLASS, _FUNCTION, _TUPLE, _NUMBER, _STATE = "$class", "$function", "$tuple", "$
 
 
 def arguments_of(thing: Any) -> dict[str, Any]:
-    """Return the constructor's arguments from attributes of the same names. Raises TypeError if one is missing."""
+    """Return the constructor's arguments from attributes; raise TypeError if one is missing."""
     cls: Any = type(thing)
     wanted = {} if cls.__init__ is object.__init__ else _parameters(cls)
     lost = [name for name, p in wanted.items() if p.kind in _VARIADIC or not hasattr(thing, name)]
@@ -79,7 +79,7 @@ def _package_name(cls: type) -> str:
 class Registered:
     """An object that can be saved: `state` returns its parts, `from_state` constructs it from them.
 
-    A class with an attribute for each constructor argument, such as a dataclass, need not define either. The state may
+    A dataclass, or another class with an attribute for each constructor argument, need not define either. The state may
     contain numbers, text, arrays, lists, tuples, mappings, functions and other registered objects. `expects` maps each
     key of the state whose value is an object or a function to the required class. `dimension_names` maps keys of arrays
     to the names of their dimensions in a file; others are numbered.
@@ -99,7 +99,7 @@ class Registered:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Construct an object from its `state`."""
+        """Return an object from its `state`."""
         return cls(**state)
 
     def _set(self, **attributes: Any) -> Self:
@@ -121,7 +121,7 @@ class Parameterized(Registered):
         return params
 
     def set_params(self, **params: Any) -> Self:
-        """Set constructor arguments, with the constructor's checks; nested parts are copied before they change."""
+        """Set constructor arguments, with the constructor's checks; nested parts are copied first."""
         own = self.get_params(deep=False)
         nested: dict[str, dict[str, Any]] = {}
         for name, value in params.items():
@@ -146,7 +146,7 @@ class Parameterized(Registered):
         return self
 
     def __sklearn_clone__(self) -> Self:
-        """Return a deep copy, because scikit-learn's clone rejects constructors that convert their arguments."""
+        """Return a deep copy: scikit-learn's clone rejects constructors that convert arguments."""
         return copy.deepcopy(self)
 
 
@@ -184,7 +184,7 @@ class Named(Registered):
 
     @classmethod
     def from_name(cls, what: Any, parameter: str = "solver") -> Self:
-        """Return the object of this family with the name `what`, or `what` if it is an object.
+        """Return the object of this family with the name `what`, or `what` if it is an object of it.
 
         Raises ValueError with the valid names for any other name.
         """
@@ -205,7 +205,7 @@ class Named(Registered):
 
 
 def name_of(thing: type | Callable[..., Any]) -> str:
-    """Return the name of a class or function in a file. Raises ValueError if it cannot be imported by this name."""
+    """Return the name of a class or function in a file; raise ValueError if it cannot be imported by it."""
     module, name = getattr(thing, "__module__", None), getattr(thing, "__qualname__", "")
     if isinstance(thing, type) and _CLASSES.get(own := _package_name(thing)) is thing:
         return own
@@ -223,7 +223,7 @@ def name_of(thing: type | Callable[..., Any]) -> str:
 
 
 def encode(value: Any) -> Any:
-    """Convert objects to plain data and arrays, from which `decode` constructs equal ones.
+    """Return plain data and arrays, from which `decode` constructs equal objects.
 
     Raises ValueError or TypeError for values that cannot be restored.
     """
@@ -254,7 +254,7 @@ def encode(value: Any) -> Any:
 
 
 def foreign(data: Any) -> list[str]:
-    """Return the names in encoded data, except of daskspectral's classes, sorted. No module is imported.
+    """Return the sorted names in encoded data that are not daskspectral's classes, without an import.
 
     Raises ValueError for malformed names, and for data nested too deeply.
     """
@@ -265,7 +265,7 @@ def foreign(data: Any) -> list[str]:
 
 
 def decode(data: Any, expected: type, trusted: Iterable[Trusted] = ()) -> Any:
-    """Construct the object of `encode`, an instance of `expected`.
+    """Return the object of `encode`, an instance of `expected`.
 
     `trusted` contains further classes and functions that the data may name, or their names (`module.name`); only names
     are compared. Raises UntrustedError, before any import, if the data name any other, and ValueError for data that
@@ -286,7 +286,7 @@ def _altered(what: str) -> ValueError:
 
 
 def _decode(data: Any, expected: Any, known: Mapping[str, Any], expects: Mapping[str, Any] | None = None) -> Any:
-    """Decode a part: `expected` is the required class of an object, `expects` those of a mapping's values by key."""
+    """Return a decoded part: `expected` is the class of an object, `expects` those of a mapping's values."""
     if isinstance(data, Mapping):
         if _CLASS in data:
             return _decode_object(data, expected, known)

@@ -1,8 +1,4 @@
-"""Save objects as zarr groups, atomically, and load them: digests are verified, and no code is executed.
-
-Arrays have names and dimensions, which `xarray.open_zarr` and `xarray.open_datatree` show. One attribute of the group
-contains everything else.
-"""
+"""Save objects as zarr groups, atomically, and load them: digests are verified, and no code is executed."""
 
 from __future__ import annotations
 
@@ -219,7 +215,6 @@ def _of(path: Path) -> Iterator[None]:
 
 
 def _read(text: str) -> tuple[str, Any]:
-    """Return the kind and the data of a store."""
     import zarr
 
     from daskspectral.data.stores import open_existing
@@ -255,7 +250,7 @@ def _data(text: str, group: Any, header: Mapping[str, Any]) -> Any:
 
 
 def _without_arrays(data: Any) -> tuple[Any, dict[str, tuple[Array, list[str]]]]:
-    """Replace arrays in encoded data by their paths; return the data, and arrays with dimension names by path.
+    """Return encoded data with arrays replaced by paths, and arrays with dimension names by path.
 
     Objects and mappings are groups of the path, items of lists are numbered in its last part. A dimension name has one
     length in all arrays and occurs once in each; otherwise a number is appended.
