@@ -3,16 +3,6 @@
 Functions accept the number of rows; equal names, rows, `seed` and `chunk_rows` return equal numbers, in memory and from
 the command `daskspectral sample`. Each chunk has a separate random generator.
 
-    two_moons       two interleaved half-circles
-    swiss_roll      a rolled sheet in three dimensions
-    sphere, circle  uniform on the unit sphere Sᵈ⁻¹, and on the unit circle
-    torus           the flat torus (cos t1, sin t1, cos t2, ...)
-    blobs           normal clusters around fixed centers
-    gaussian        standard normal
-    uniform         uniform in the cube [-1, 1]^d
-    langevin        a trajectory in the double well V = 4 (x² - 1)², dX = -V'(X) dt + √2 dW
-    ou              an Ornstein-Uhlenbeck trajectory
-
 `ocean(n)` is a labeled field of n months, in memory: seasons, a trend and two patterns, with land.
 """
 

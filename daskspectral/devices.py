@@ -52,7 +52,6 @@ class Device:
     """Error of its module when memory is exhausted."""
 
     def empty(self, shape: Any, dtype: Any = float) -> Any:
-        """Return an uninitialized array on the device."""
         return self.module.empty(shape, dtype)
 
     def zeros(self, shape: Any, dtype: Any = float) -> Any:

@@ -99,7 +99,6 @@ class Registered:
 
     @classmethod
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Return an object from its `state`."""
         return cls(**state)
 
     def _set(self, **attributes: Any) -> Self:

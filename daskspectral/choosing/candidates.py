@@ -90,7 +90,6 @@ class RidgeEvaluator:
         return {replace(candidate, penalty=best_penalty(alphas, totals)): unexplained}
 
     def totals(self, found: Mapping[Any, Array]) -> dict[Any, float]:
-        """Return the explained share of each candidate."""
         return {s: 1 - float(values.sum()) for s, values in found.items()}
 
 

@@ -240,7 +240,6 @@ class LandmarkSearch:
 
     @property
     def leading(self) -> CandidateFunctions:
-        """Functions whose kernel identifies a candidate."""
         return self.left if self.right is None or len(self.left.families) > 0 else self.right
 
     def evaluator(

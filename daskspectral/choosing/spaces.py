@@ -78,7 +78,6 @@ class FunctionSpace:
 
     @property
     def drawing(self) -> Landmarks:
-        """Recipe of the landmarks, for functions of a kernel at landmarks."""
         landmarks = self.landmarks
         assert landmarks is not None
         return landmarks

@@ -142,7 +142,6 @@ def _loaded(path: str) -> dict[str, Any]:
 
 
 def _as_typed(value: Any, parameter: click.Parameter, what: str) -> Any:
-    """Return a value as text of a command line."""
     if isinstance(parameter, click.Option) and parameter.is_flag:
         if isinstance(value, bool):
             return value

@@ -35,7 +35,6 @@ class ColumnNames(Registered):
 
     @classmethod
     def numbers(cls, count: int) -> Self:
-        """Return the numbers of columns without names."""
         return cls(tuple(range(count)))
 
     @property
@@ -50,7 +49,6 @@ class ColumnNames(Registered):
         ]
 
     def coordinates(self, dim: str) -> dict[str, Any]:
-        """Return the names as xarray coordinates of a dimension, one for each level."""
         if self.levels is None:
             return {dim: [*self.texts] if self.feature_names is None else [*self.labels]}
         levels = [name or f"level_{i}" for i, name in enumerate(self.levels)]

@@ -72,7 +72,6 @@ class Folder:
         return [name for path in found if (name := str(path).strip("/")) and "/" not in name]
 
     def holds(self, name: str) -> bool:
-        """Return whether a file exists."""
         try:
             with self._asked() as files:
                 return bool(files.info(name)["type"] == "file")

@@ -487,7 +487,6 @@ def _samples(arrays: list[xr.DataArray], what: str, dims: tuple[str, ...] | None
 
 
 def _other_dims(arrays: list[xr.DataArray], layout: Layout, what: str) -> tuple[Hashable, ...]:
-    """Return the dimensions of the rows: those that are not columns of a layout."""
     samples: tuple[Hashable, ...] | None = None
     for i, (array, variable) in enumerate(zip(arrays, layout.variables, strict=True)):
         dims = variable.dims

@@ -115,7 +115,6 @@ class Layout(Registered):
 
     @property
     def dims(self) -> tuple[str, ...]:
-        """Distinct dimensions of the columns."""
         return tuple(dict.fromkeys(dim for variable in self.variables for dim in variable.dims))
 
     @property
@@ -270,7 +269,6 @@ class RowLabels:
         return replace(self, dims=tuple(names[dim] for dim in self.dims), coords=coords)
 
     def select(self, dim: Hashable, places: Array) -> RowLabels:
-        """Return the labels of the rows at these positions along a dimension."""
         sizes = tuple(len(places) if name == dim else size for name, size in zip(self.dims, self.sizes, strict=True))
         coords = {k: c.isel({dim: places}) if dim in c.dims else c for k, c in self.coords.items()}
         return replace(self, sizes=sizes, coords=coords)

@@ -78,7 +78,6 @@ class Reader(ABC):
         return {k: v for k, v in self.__dict__.items() if k not in ("times", "windows")}
 
     def set_names(self, names: ColumnNames | None) -> Self:
-        """Return this reader with names of its columns."""
         object.__setattr__(self, "column_names", names)
         return self
 

@@ -337,7 +337,6 @@ def open_source(
 
 
 def _source(readers: dict[str, Reader], rows: Rows, **options: Any) -> Source:
-    """Return the source of readers with the options of the rows."""
     width = readers["x"].shape[1] // rows.delays
     columns = check_columns(rows.columns, width)
     if columns is not None:
@@ -507,7 +506,6 @@ def clock_of(points: Sequence[Reader], several: bool) -> Clock | None:
 
 
 def _trajectories(data: Any) -> list[Reader]:
-    """Return the points of a trajectory, or of a list of several."""
     if not is_several(data):
         return [points_reader(data, "X")]
     return [points_reader(part, f"X[{i}]") for i, part in enumerate(data)]
@@ -626,7 +624,6 @@ def _join(name: str, readers: Sequence[Reader], pairs: Sequence[Pairs], view: st
 
 
 def _joined(readers: Sequence[Reader], pairs: Sequence[Pairs], view: str, whole: bool) -> JoinedReader:
-    """Return a reader of the rows of pairs, with a span for each run if `whole`."""
     parts, spans = [], []
     for reader, of in zip(readers, pairs, strict=True):
         starts, counts = of.starts[view], np.diff(of.borders)

@@ -273,7 +273,6 @@ class Grid:
 
     @property
     def chunk(self) -> tuple[int, ...]:
-        """Number of entries of each dimension in a chunk."""
         return (*(1 for _ in range(self.axis)), self.step, *self.sizes[self.axis + 1 :])
 
     @property
@@ -283,7 +282,6 @@ class Grid:
 
     @property
     def ranges(self) -> list[tuple[int, int]]:
-        """Ranges of rows of the chunks."""
         whole, n = self.sizes[self.axis] * self.behind, math.prod(self.sizes)
         cuts = [first + start for first in range(0, n, whole) for start in range(0, whole, self.step * self.behind)]
         return list(pairwise([*cuts, n]))

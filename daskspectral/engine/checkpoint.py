@@ -249,7 +249,6 @@ def _reason(error: Exception) -> str:
 
 
 def _saved_epochs(directory: Folder) -> list[int]:
-    """Return the epochs that were written completely."""
     return [k for k in _named_epochs(directory) if directory.holds(f"{_name(k)}/zarr.json")]
 
 

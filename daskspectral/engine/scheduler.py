@@ -52,7 +52,6 @@ class Scheduler(ABC):
         """Start a graph, and return a handle on the values of the keys."""
 
     def result(self, handle: Any) -> list[Any]:
-        """Return a handle's values, once available."""
         return list(handle)
 
     def stop(self, handles: list[Any]) -> None:  # noqa: B027  (nothing is under way between two calls of most)

@@ -60,7 +60,6 @@ class Summary:
 
     @property
     def line(self) -> str:
-        """Model and verdict in one line."""
         return f"{self.title}: {self.verdict}"
 
     def table(self, *, details: bool = False) -> list[list[str]]:
@@ -81,7 +80,6 @@ class Summary:
         return {"verdict": self.verdict, "warnings": [text for _, text in self.warnings or ()], **self.numbers}
 
     def html(self) -> str:
-        """Return the summary as self-contained HTML for a notebook."""
         found: str = environment().get_template("notebook.html").render(head=self)
         return found
 

@@ -59,7 +59,6 @@ class Measure:
 
     @property
     def block_rows(self) -> int:
-        """Number of rows per block."""
         return self.rows or max(least_rows(self.device), self.left.block_rows)
 
     @property

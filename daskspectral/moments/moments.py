@@ -301,7 +301,6 @@ def _both(one: Any, other: Any) -> Any:
 
 
 def _lower(left: Array | None, right: Array | None) -> Array | None:
-    """Return the lower factors of both; missing ones are 1."""
     known = [factors for factors in (left, right) if factors is not None]
     size = max((len(factors) for factors in known), default=0)
     return np.min([np.append(f, np.ones(size - len(f))) for f in known], axis=0) if known else None

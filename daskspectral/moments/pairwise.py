@@ -100,7 +100,6 @@ class Pairs:
         return np.asarray(products - m.T * t - m * t.T + n * m * m.T)
 
     def _moments(self, sums: Sums, covariance: Array, fitted: Sums) -> dict[str, Array]:
-        """Return the moments of functions from a covariance about the means of `fitted`."""
         means = np.diag(fitted[PAIR_SUMS]) / np.diag(fitted[PRESENT])
         return _joined(sums, covariance + np.outer(means, means) if self.centered else covariance, means, 1.0)
 

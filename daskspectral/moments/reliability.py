@@ -164,7 +164,6 @@ class Reliability:
         return ""
 
     def _column(self, view: str, preparation: Mapping[str, Any], column: int) -> str:
-        """Return the name of a prepared column of a view."""
         chosen = preparation.get("columns")
         number = column if chosen is None else chosen[column]
         number %= preparation["n_features_in"] // preparation.get("delays", 1)

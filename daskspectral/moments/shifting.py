@@ -108,7 +108,6 @@ def about(moments: Moments, wanted: Moments) -> Moments:
 def _shifted(
     operator: Operator, left: _Shift, right: _Shift, sums: Mapping[str, Array], weight: float
 ) -> dict[str, Array]:
-    """Return sums after a shift of the left and right functions."""
     if PRESENT in sums:
         deltas = [left.delta, right.delta] if "right_gram" in sums else [left.delta]
         return moved(sums, np.concatenate(deltas))

@@ -77,7 +77,6 @@ class RowFunction(ABC):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The dtype of the values."""
         return np.dtype(float)
 
     @property
@@ -97,7 +96,6 @@ class RowFunction(ABC):
         return f"the function is undefined at {len(x)} of {count} rows; the first is {x[0]}"
 
     def warning_text(self, found: Tally, count: int) -> str:
-        """Return the warning for values that are extrapolated at `found` of `count` rows."""
         return (
             f"{found.count} of {count} rows are so far from those of the fit that the kernel vanishes"
             f"{', and ' if self.there else ''}{self.there}. Fit on rows like these, or widen the kernel"

@@ -99,7 +99,6 @@ class SpanFunction(RowFunction):
 
 
 def _without_factors(basis: Basis) -> Sequence[Basis]:
-    """Return the parts of a basis without boundary factors."""
     if isinstance(basis, DirichletFunctions):
         return _without_factors(basis.inner)
     parts = basis.parts

@@ -62,7 +62,6 @@ class Candidate(Registered):
 
 
 def _kept(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters as stored in files."""
     return {k: saved_folds(v) if k == "folds" else v for k, v in parameters.items()}
 
 

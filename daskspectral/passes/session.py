@@ -58,7 +58,6 @@ class TrainingState:
         write_state(f"{self.directory}/{TRAINING}", "training", found, overwrite=True)
 
     def clear(self) -> None:
-        """Delete the state after the training."""
         self.directory.delete(TRAINING)
 
     def _identity(self) -> Any:

@@ -340,7 +340,6 @@ def _run_of(
     plan: PassPlan,
     description: str,
 ) -> tuple[Run, SumTask]:
-    """Return the run over the rows of a plan, and the function of its tasks."""
     basis, right, operator = discretization.basis, discretization.right_basis, discretization.operator or operator
     if discretization.scores is None:
         source = discretization.prepared(source, operator)

@@ -87,7 +87,6 @@ class Support:
         return (rows if beyond is None else rows | (beyond > FAR)), beyond
 
     def warning_text(self, found: Tally, count: int, values: str) -> str:
-        """Return the warning of extrapolated rows, with the noun `values`."""
         beyond = (
             f"beyond the end of an interval by more than {FAR:.0%} of its width (the farthest by {found.most:.3g} "
             f"times its width), with the {values} at the end (`manifold_` has the ends)"

@@ -1,17 +1,7 @@
 """Pictures in matplotlib (extra `plot`), ready for print: `dsp.plot`.
 
-==================================================  ================================================================
-`spectrum(est)`                                     values with 95 % intervals, validation values, reliability
-`eigenfunction(est, X, 1)`, `eigenfunctions`        one function with axes, units and color bar; many, side by side
-`eof(model, 1)`, `scree(model)`                     the map of a mode; shares of modes, North's bars, red noise
-`embedding(est, X)`, `embedding(F, color=)`         clusters or coordinates of rows, colored by any variable
-`free_energy(model, X)`                             free energy of trajectories over two columns, in equilibrium
-`timescales(model)`                                 implied timescales of transfer operators against the lag
-`chapman_kolmogorov(model)`                         predictions from one lag for longer ones, and estimates there
-`choice(est)`                                       the scores of the automatic choice by scale
-`level_lines(axes, x, y, values)`, `mollweide()`    filled level lines of any values; points of a map of the sphere
-`panels(titles)`, `save_figure(figure, path)`       a figure of panels; a picture file, atomic
-==================================================  ================================================================
+`spectrum`, `scree`, `choice` and `timescales` draw numbers of a fit; `eigenfunction`, `eigenfunctions`, `eof`,
+`embedding` and `free_energy` draw functions over rows; `chapman_kolmogorov` is a test.
 
 Functions that draw one picture have the argument `ax` and return the axes; `figure_of(axes)` returns their figure. All
 raise ImportError without matplotlib, and TypeError for an estimator that they do not show.

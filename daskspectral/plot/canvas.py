@@ -38,7 +38,6 @@ class Canvas:
 
     @property
     def what(self) -> str:
-        """Description of the picture in words."""
         if self.points.shape[1] == 1:
             return "its values against the column, over a histogram of the rows"
         return "the rows in the two most informative columns, colored by its values"

@@ -214,8 +214,6 @@ def refuse_picture(path: Location, overwrite: bool) -> None:
 
     Raises
     ------
-    ImportError
-        If matplotlib is not installed.
     ValueError
         If the ending is another one.
     FileExistsError

@@ -78,7 +78,7 @@ def eigenfunction(
     right : bool, default=False
         Draw the right singular function of `Cross`, over rows of the second view.
     ax : Axes, optional
-        Axes to draw into; by default of a new figure.
+        By default those of a new figure.
 
     Returns
     -------
@@ -87,10 +87,6 @@ def eigenfunction(
 
     Raises
     ------
-    ImportError
-        If matplotlib is not installed.
-    TypeError
-        If `estimator` is not an estimator that the picture shows.
     ValueError
         If X has other columns than the data of the fit or no valid row, is required for the basis, or if there is
         no such function.
@@ -151,8 +147,6 @@ def eigenfunctions(estimator: SpectralEstimator, X: Any = None, *, count: int = 
 
     Raises
     ------
-    ImportError
-        If matplotlib is not installed.
     TypeError
         If `estimator` is not an estimator that the picture shows, or X is missing.
     ValueError
@@ -283,7 +277,7 @@ def eof(model: FieldEstimator, mode: int = 1, *, right: bool = False, delay: int
     delay : int, default=0
         After a fit with delays: number of rows before the last row of a window, to which the map belongs.
     ax : Axes, optional
-        Axes to draw into; by default of a new figure.
+        By default those of a new figure.
 
     Returns
     -------
@@ -292,10 +286,6 @@ def eof(model: FieldEstimator, mode: int = 1, *, right: bool = False, delay: int
 
     Raises
     ------
-    ImportError
-        If matplotlib is not installed.
-    TypeError
-        If `model` is not an estimator that the picture shows.
     ValueError
         If there is no such mode or delay, or if columns have no dimensions.
 
@@ -350,7 +340,7 @@ def embedding(
     name : str
         Name of the coordinates, if they have none.
     ax : Axes, optional
-        Axes to draw into; by default of a new figure.
+        By default those of a new figure.
 
     Returns
     -------
@@ -361,8 +351,6 @@ def embedding(
     ------
     ValueError
         If shapes do not match, or X is required.
-    ImportError
-        If matplotlib is not installed.
 
     See Also
     --------
@@ -426,7 +414,7 @@ def free_energy(
     bins : int, default=50
         Number of bins along a column.
     ax : Axes, optional
-        Axes to draw into; by default of a new figure.
+        By default those of a new figure.
 
     Returns
     -------
@@ -435,10 +423,6 @@ def free_energy(
 
     Raises
     ------
-    ImportError
-        If matplotlib is not installed.
-    TypeError
-        If `model` is not an estimator that the picture shows.
     ValueError
         As `Koopman.equilibrium_weights`.
 

@@ -55,7 +55,7 @@ def spectrum(
     exact : array-like, optional
         Exact values, any number of them, drawn as crosses.
     ax : Axes, optional
-        Axes to draw into; by default of a new figure.
+        By default those of a new figure.
     count : int, optional
         Number of values; by default all.
 
@@ -63,13 +63,6 @@ def spectrum(
     -------
     Axes
         The axes.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    TypeError
-        If `estimator` is not an estimator that the picture shows.
 
     See Also
     --------
@@ -128,7 +121,7 @@ def scree(model: EOF, *, ax: Axes | None = None) -> Axes:
     model : EOF
         The fitted model.
     ax : Axes, optional
-        Axes to draw into; by default of a new figure.
+        By default those of a new figure.
 
     Returns
     -------
@@ -137,10 +130,6 @@ def scree(model: EOF, *, ax: Axes | None = None) -> Axes:
 
     Raises
     ------
-    ImportError
-        If matplotlib is not installed.
-    TypeError
-        If `model` is not an estimator that the picture shows.
     ValueError
         As `EOF.significance`.
 
@@ -217,7 +206,7 @@ def choice(estimator: Any, *, ax: Axes | None = None) -> Axes:
     estimator : fitted estimator
         An estimator with `search_results_`.
     ax : Axes, optional
-        Axes to draw into; by default of a new figure.
+        By default those of a new figure.
 
     Returns
     -------
@@ -226,10 +215,6 @@ def choice(estimator: Any, *, ax: Axes | None = None) -> Axes:
 
     Raises
     ------
-    ImportError
-        If matplotlib is not installed.
-    TypeError
-        If `estimator` is not an estimator that the picture shows.
     ValueError
         If no candidates were compared.
 
@@ -299,19 +284,12 @@ def timescales(
     unit : str, default="rows"
         Unit of time.
     ax : Axes, optional
-        Axes to draw into; by default of a new figure.
+        By default those of a new figure.
 
     Returns
     -------
     Axes
         The axes.
-
-    Raises
-    ------
-    ImportError
-        If matplotlib is not installed.
-    TypeError
-        If `model` is not an estimator that the picture shows.
 
     See Also
     --------
@@ -374,7 +352,7 @@ def chapman_kolmogorov(
     unit : str, default="rows"
         Unit of time.
     ax : Axes, optional
-        Axes to draw into; by default of a new figure.
+        By default those of a new figure.
 
     Returns
     -------
@@ -383,10 +361,6 @@ def chapman_kolmogorov(
 
     Raises
     ------
-    ImportError
-        If matplotlib is not installed.
-    TypeError
-        If `model` is not an estimator that the picture shows.
     ValueError
         As `Koopman.chapman_kolmogorov`.
 

@@ -55,7 +55,6 @@ class View:
 
     @property
     def names(self) -> list[str]:
-        """Names of columns, with units if known."""
         layout, delays = self._layout, self.preparation.delays
         names = [f"column {i}" for i in range(self.width // delays)]
         if layout is not None:
@@ -134,7 +133,6 @@ class View:
         return found
 
     def evaluate(self, points: Array) -> Array:
-        """Return the eigenfunctions (..., k) at points (..., d) in the layout of the fit."""
         functions = partial(self.plain.transform, side="right") if self.right else self.plain.transform
         values = np.asarray(functions(self.like_fit(points), progress=False))
         return np.asarray(values.real.reshape(*points.shape[:-1], -1))

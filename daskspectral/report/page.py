@@ -248,7 +248,6 @@ def refuse_report(path: Location, overwrite: bool) -> None:
 
 
 def _sections(model: Any, X: Any, summary: Summary) -> list[Section]:
-    """Return the sections on results that the model has."""
     found: list[Section] = []
     match model:
         case SpectralEstimator():
@@ -297,7 +296,6 @@ def _dynamics(model: Any) -> list[Section]:
 
 
 def _penalties(model: HermiteRegressor) -> list[Section]:
-    """Return the validation error by penalty."""
     if model.cv_curve_ is None or len(model.cv_curve_) == 0:
         return []
     axes = axes_of(None)
@@ -312,7 +310,6 @@ def _penalties(model: HermiteRegressor) -> list[Section]:
 
 
 def _levels(model: InvariantRegressor, summary: Summary) -> Section:
-    """Return the share of each eigenspace in the target."""
     squares = np.array([float(np.linalg.norm(c) ** 2) for c in model.coef_])
     axes = axes_of(None)
     axes.bar(np.arange(len(squares)), squares / (squares.sum() or 1.0))

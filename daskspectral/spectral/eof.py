@@ -289,7 +289,6 @@ class EOF(FieldEstimator):
     def _complex(
         self, fitted: Any, scores: Any, labels: RowLabels | None
     ) -> tuple[xr.Dataset, dict[str, xr.DataArray]]:
-        """Return the dataset of pairs of real components, and the complex scores with labels."""
         import xarray as xr
 
         some = slice(None, None, 2)

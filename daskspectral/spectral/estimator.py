@@ -250,7 +250,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         checkpoint_every : float, default=60.0
             Seconds between writes of the checkpoint.
         progress : bool, optional
-            Show a progress bar; None shows it on a terminal only.
+            Progress bar; by default on a terminal.
 
         Returns
         -------
@@ -323,7 +323,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         folds : array of shape (n,), optional
             Labels of all rows; required if the folds of the fit are labels.
         progress : bool, optional
-            Show a progress bar; None shows it on a terminal only.
+            Progress bar; by default on a terminal.
 
         Returns
         -------
@@ -383,7 +383,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
             Path or URL of a new zarr group for the values and their labels, written atomically, in place of a
             returned array; `overwrite=True` replaces an existing one.
         progress : bool, optional
-            Show a progress bar; None shows it on a terminal only.
+            Progress bar; by default on a terminal.
 
         Returns
         -------
@@ -554,7 +554,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         sample_weight : array of shape (n,), optional
             Frequency weights.
         progress : bool, optional
-            Show a progress bar; None shows it on a terminal only.
+            Progress bar; by default on a terminal.
 
         Returns
         -------

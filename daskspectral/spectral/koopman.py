@@ -297,7 +297,7 @@ class Koopman(Process):
         steps : int, default=1
             Number of lags.
         progress : bool, optional
-            Show a progress bar; None shows it on a terminal only.
+            Progress bar; by default on a terminal.
 
         Returns
         -------

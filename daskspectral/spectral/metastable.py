@@ -54,7 +54,6 @@ class SetStatistics:
 
     @property
     def count(self) -> int:
-        """Number m of sets."""
         return len(self.weights)
 
 

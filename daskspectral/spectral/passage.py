@@ -177,7 +177,7 @@ class Process(SpectralEstimator):
         sample_weight : array of shape (n,), optional
             Frequency weights.
         progress : bool, optional
-            Show a progress bar; None shows it on a terminal only.
+            Progress bar; by default on a terminal.
 
         Returns
         -------
