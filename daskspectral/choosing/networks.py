@@ -91,7 +91,7 @@ def differentiable_fields(sample: TrainingRows, source: Source, operator: Operat
     return found if block.scale is None else {**found, "weight": block.scale**2}
 
 
-def judging(
+def validation_function(
     source: Source,
     operator: Operator,
     sample: TrainingRows,
@@ -162,7 +162,7 @@ def train(
         loss,
         outputs,
         lambda number: differentiable_fields(draw(number), source, judge),
-        judging(source, judge, first, outputs, completed, seed),
+        validation_function(source, judge, first, outputs, completed, seed),
         seed,
         {
             view: networks.left.center if networks.right is None or view != judge.right_view else networks.right.center

@@ -126,7 +126,7 @@ class Pilot:
     def points(self, view: str) -> Array:
         return self.fields[view]
 
-    def parted(self, part: NDArray[np.int64]) -> Pilot:
+    def with_merged_folds(self, part: NDArray[np.int64]) -> Pilot:
         """Return the same rows with fold i assigned to part `part` (folds,) i."""
         return replace(self, fold=part[self.fold], folds=int(part.max()) + 1)
 

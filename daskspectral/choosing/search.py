@@ -250,7 +250,7 @@ class LandmarkSearch:
     ) -> TrialEvaluator:
         """Return an evaluator of bases on the pilot in some splits: of candidates, or by `trial`."""
         part, halves = merged(splits, self.pilot.folds)
-        pilot, components, kind = self.pilot.parted(part), self.space.components, self.operator.solver
+        pilot, components, kind = self.pilot.with_merged_folds(part), self.space.components, self.operator.solver
         measured = partial(trial or self._trial, pilot)
         return TrialEvaluator(measured, halves, penalties or self.penalties, kind, components)
 
@@ -302,7 +302,7 @@ class LandmarkSearch:
         if basis.boundaries or core.dimension < 2 or not self.landmark.any():
             return False
         pilot = self.pilot.among(self.landmark)
-        everywhere = pilot.parted(np.zeros(pilot.folds, dtype=np.int64))
+        everywhere = pilot.with_merged_folds(np.zeros(pilot.folds, dtype=np.int64))
         moments = everywhere.trial(basis, None, np.ones(pilot.rows, dtype=bool), self.space.dtype).moments
         try:
             problem = GalerkinProblem(moments, self.space.components, setting.penalty)
@@ -529,7 +529,7 @@ class Lattice(CandidateFamily):
         lattice = with_method(boxed, pilot.operator)
         kept = np.flatnonzero(~lattice.domain(np.asarray(pilot.points("x"), float)))
         part, halves = merged(splits, pilot.folds)
-        trial = pilot.among(kept).parted(part).trial(lattice, None, search.landmark[kept], "float64")
+        trial = pilot.among(kept).with_merged_folds(part).trial(lattice, None, search.landmark[kept], "float64")
         penalties = (PENALTY * pilot.repeats,)
         try:
             found = spectral_density_search(trial, halves, FAMILIES, penalties, search.space.components)
@@ -558,7 +558,7 @@ def decide(source: Source, wanted: SearchSpace, rng: np.random.Generator) -> Sel
 
 def _decided(pilot: Pilot, source: Source, wanted: SearchSpace, rng: np.random.Generator) -> Selection:
     operator = wanted.operator
-    periods = wanted.left.periods_in(source, operator) if wanted.alone else None
+    periods = wanted.left.periods_in(source, operator) if wanted.is_open else None
     advise_copies(pilot.raw["x"], source)
     if pilot.repeated is not None:
         warn_user(
@@ -583,7 +583,9 @@ def _decided(pilot: Pilot, source: Source, wanted: SearchSpace, rng: np.random.G
         final, first, edge = search.run(splits, rng)
         setting, finalist_gap = final.order[0], search.finalist_gap(final)
         kinds = [
-            kind for kind in CandidateFamily.family() if wanted.alone and kind.takes(wanted, source.dimension, periods)
+            kind
+            for kind in CandidateFamily.family()
+            if wanted.is_open and kind.takes(wanted, source.dimension, periods)
         ]
         found = {kind: kind.best(search, splits, periods, rng) for kind in kinds}
         better, candidates = _best(search, final, {kind: basis for kind, basis in found.items() if basis is not None})
@@ -599,7 +601,7 @@ def _decided(pilot: Pilot, source: Source, wanted: SearchSpace, rng: np.random.G
             kernel = functions.kernel(setting)
             raw = functions.family(setting).raw(kernel, side, pilot, rng, filled=pilot.repeated is None)
             spread = search.spread if side.role == Role.TRIAL else 0.0
-            parameters[side.role.named("basis")] = side.given_at(raw, kernel, spread)
+            parameters[side.role.named("basis")] = side.basis_argument(raw, kernel, spread)
     return Selection(candidates, parameters, pilot.rows, median, edge, why, finalist_gap)
 
 

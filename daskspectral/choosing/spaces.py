@@ -173,7 +173,7 @@ class FunctionSpace:
             recipe = asked if self.of_rows(basis) else asked.closed(Linear(), sample.directions(points))
         return self.completed(basis), None if self.landmarks is None else recipe
 
-    def given_at(self, raw: Array, kernel: Kernel, jitter: float) -> BasisRecipe:
+    def basis_argument(self, raw: Array, kernel: Kernel, jitter: float) -> BasisRecipe:
         """Return the argument of an estimator for functions of this kernel at the landmarks `raw`."""
         return self.recipe.with_landmarks(self.drawing.closed(kernel, raw, jitter))
 
@@ -223,7 +223,7 @@ class SearchSpace:
         return (self.left,) if self.right is None else (self.left, self.right)
 
     @property
-    def alone(self) -> bool:
+    def is_open(self) -> bool:
         """Return whether the functions are completely open, so that other families may participate."""
         landmarks = self.left.landmarks
         open_ = landmarks is not None and landmarks.kernel == "auto" and not self.left.recipe.vanishes

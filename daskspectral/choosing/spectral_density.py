@@ -63,8 +63,8 @@ PARTS = 5  # into which folds are merged
 
 
 @dataclass(frozen=True, eq=False)
-class Chosen:
-    """Chosen kernel and penalty, and the table of candidates, best first, or the `reason` for no table."""
+class ChosenDensity:
+    """ChosenDensity kernel and penalty, and the table of candidates, best first, or the `reason` for no table."""
 
     kernel: Kernel
     penalty: float | None
@@ -73,7 +73,9 @@ class Chosen:
     reason: str = ""
 
     @classmethod
-    def by(cls, search: Search, families: Sequence[Kernel], moments: Moments, count: int | None = None) -> Chosen:
+    def by(
+        cls, search: Search, families: Sequence[Kernel], moments: Moments, count: int | None = None
+    ) -> ChosenDensity:
         """Return the best candidate of a search; the table has `count` values of each."""
         scores, order = search.scores, search.order
         kernels = [kernel_of(families[s.family], s.factor, moments) for s in order]
@@ -135,7 +137,7 @@ def system_of(moments: Moments, *, basis: Any, solver: Solving, count: int) -> S
     c = penalty if isinstance(penalty, float) else None
     if penalty is None or not (c is None or kernel is None or kernel.automatic):
         family = FAMILIES[0] if kernel is None else kernel
-        chosen = Chosen(kernel_of(family, UNIT, moments), c, reason="every parameter is fixed")
+        chosen = ChosenDensity(kernel_of(family, UNIT, moments), c, reason="every parameter is fixed")
     else:
         chosen = choose_spectral_density(moments, kernel=kernel, penalty=c, count=count)
         if not chosen.table:
@@ -175,7 +177,9 @@ def spectral_density_search(
     return search
 
 
-def choose_spectral_density(moments: Moments, *, kernel: Kernel | None, penalty: float | None, count: int) -> Chosen:
+def choose_spectral_density(
+    moments: Moments, *, kernel: Kernel | None, penalty: float | None, count: int
+) -> ChosenDensity:
     """Return the spectral density of modes chosen by their folds, for a fixed or open kernel and penalty.
 
     Without folds, and for operators whose solutions cannot be compared, it is Matern 3/2 with a tenth of the longest
@@ -191,12 +195,14 @@ def choose_spectral_density(moments: Moments, *, kernel: Kernel | None, penalty:
         reason = f"fewer than {LEAST_FOLDS} folds have rows"
     if reason or operator is None or folds is None:
         plain = kernel_of(families[0], UNIT, moments)
-        return Chosen(plain, UNCOMPARED * unit if penalty is None else penalty, reason=reason)
+        return ChosenDensity(plain, UNCOMPARED * unit if penalty is None else penalty, reason=reason)
     usual = (PENALTY,) if families[0].automatic else PENALTIES
     penalties = tuple(c * unit for c in usual) if penalty is None else (penalty,)
     compared_by = replace(moments, operator=operator)
     trial, halves = Trial(compared_by, folds.number).merged(half_splits(folds.number, TIMES, np.random.default_rng(0)))
-    return Chosen.by(spectral_density_search(trial, halves, families, penalties, count), families, moments, count)
+    return ChosenDensity.by(
+        spectral_density_search(trial, halves, families, penalties, count), families, moments, count
+    )
 
 
 # -- regressions -------------------------------------------------------------------------------------------------------
@@ -247,9 +253,9 @@ def regress(
         return problem_of(moments, tried, deviations(kernel, tried), gradient_weight)
 
     reason = "every parameter is fixed, or there are no folds"
-    chosen = Chosen(kernel_of(families[0], REGRESSION_UNIT, moments), given, reason=reason)
+    chosen = ChosenDensity(kernel_of(families[0], REGRESSION_UNIT, moments), given, reason=reason)
     if families[0].automatic and moments.folds is not None and np.count_nonzero(moments.folds.weight) > 1:
-        chosen = Chosen.by(searched(RidgeEvaluator(problem_at, given, cut), families), families, moments)
+        chosen = ChosenDensity.by(searched(RidgeEvaluator(problem_at, given, cut), families), families, moments)
     near = shrunk_orders(orders, EXACT)
     functions = lattice.truncated(near)
     scale = deviations(chosen.kernel, functions)

@@ -16,7 +16,7 @@ from daskspectral.cli import settings
 from daskspectral.cli.commands import Formatter, say, session, written
 from daskspectral.cli.signatures import given
 from daskspectral.cli.syntax import number_of
-from daskspectral.data.columns import Wanted, are_names, check_columns
+from daskspectral.data.columns import ColumnSelection, are_names, check_columns
 from daskspectral.data.containers import reader_of
 from daskspectral.data.labeled import stack_rows
 from daskspectral.data.remote import refuse_secrets
@@ -59,7 +59,7 @@ def rows_of(data: Any, options: Mapping[str, Any], **more: Any) -> Rows:
 
 def width_of(points: str, options: Mapping[str, Any]) -> int:
     """Return the number of columns of POINTS; 0 for an array that the estimator rejects."""
-    wanted = Wanted.by_user(options.get("columns"))
+    wanted = ColumnSelection.by_user(options.get("columns"))
     stacked = stack_rows(points, sample_dims=options["sample_dims"], latitude=options["latitude"], wanted=wanted)
     if stacked is not None:
         return stacked.layout.width
@@ -260,7 +260,7 @@ def scheduler(options: Mapping[str, Any]) -> Iterator[None]:
     refuse_secrets(address if "://" in address else f"tcp://{address}")
     timeout = options["connect_timeout"]
     try:
-        asyncio.run(_greet(address, timeout))
+        asyncio.run(_check_reachable(address, timeout))
         client = Client(address, timeout=timeout)  # type: ignore[no-untyped-call]
     except Exception as error:  # of any type: another protocol may answer
         reason = str(error) or f"no answer within --connect-timeout {timeout:g} s"
@@ -271,7 +271,7 @@ def scheduler(options: Mapping[str, Any]) -> Iterator[None]:
         yield
 
 
-async def _greet(address: str, seconds: float) -> None:
+async def _check_reachable(address: str, seconds: float) -> None:
     """Raise TimeoutError or OSError if no scheduler answers in time; a Client would wait forever."""
     import asyncio
 

@@ -52,7 +52,7 @@ READ_BYTES = 1 << 22  # whole chunks are read together up to this size: stores d
 
 
 @dataclass(frozen=True)
-class Bad:
+class InvalidRow:
     """Invalid row: global number, reason, field, and the `share` of invalid rows among those read with it.
 
     `error` is set for a point that a manifold rejects, an error for any `on_invalid`. `column` is before selection, in
@@ -69,7 +69,7 @@ class Bad:
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class ReadOptions:
     """Options of all ranges of a run: preparation of points, selected rows, treatment of invalid rows.
 
     `preparations` has an entry for each field of points; if `raw`, points are not prepared, and only these columns
@@ -95,7 +95,7 @@ class Batches:
     """
 
     readers: Mapping[str, Reader]
-    rows: Reading
+    rows: ReadOptions
     start: int
     stop: int
     edges: Array
@@ -103,7 +103,7 @@ class Batches:
     count: int = field(default=0, init=False)
     skipped: int = field(default=0, init=False)
     weight: float = field(default=0.0, init=False)
-    bad: Bad | None = field(default=None, init=False)
+    bad: InvalidRow | None = field(default=None, init=False)
 
     def __iter__(self) -> Iterator[dict[str, Array]]:
         size = max(BATCH_ROWS, self.rows.least)
@@ -215,7 +215,7 @@ def first_invalid(
     batch: Mapping[str, Array],
     columns: Mapping[str, tuple[int, ...]] | None = None,
     delays: Mapping[str, int] | None = None,
-) -> Bad | None:
+) -> InvalidRow | None:
     """Return the first invalid row of a batch; `columns` numbers the columns of some fields.
 
     For windows of rows, with these numbers of `delays`, it is the first invalid row of the data.
@@ -236,12 +236,12 @@ def first_invalid(
             value = "NaN" if np.isnan(entry[index]) else entry[index]
             why = ", whose square overflows: scale it down" if np.isfinite(entry[index]) else ""
             if not index:
-                return Bad(row, f"{'the sample weight' if name == 'weight' else name} is {value}{why}", name)
+                return InvalidRow(row, f"{'the sample weight' if name == 'weight' else name} is {value}{why}", name)
             chosen = (columns or {}).get(name)
             shown = (chosen or range(width))[index[0] % width] if len(index) == 1 else index
             place = shown if isinstance(shown, int) else None
             reason = f"{'X' if name == 'x' else name} has {value} in column {shown}{why}"
-            return Bad(row, reason, name, column=place, delay=delay)
+            return InvalidRow(row, reason, name, column=place, delay=delay)
         if name == "weight" and entry < 0:
-            return Bad(row, f"the sample weight is negative ({entry})", name)
+            return InvalidRow(row, f"the sample weight is negative ({entry})", name)
     raise AssertionError("the row is valid")

@@ -71,7 +71,7 @@ class ColumnNames(Registered):
 
 
 @dataclass(frozen=True, eq=False)
-class Wanted:
+class ColumnSelection:
     """Columns that a call reads: those with the `names`, in their order; by default all.
 
     The numbers `used` must be present; others may be missing or not numeric. Names from the user (`asked`) are an error

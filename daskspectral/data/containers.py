@@ -9,7 +9,7 @@ import numpy as np
 from dask.base import is_dask_collection
 from numpy.typing import NDArray
 
-from daskspectral.data.columns import Wanted
+from daskspectral.data.columns import ColumnSelection
 from daskspectral.data.frames import frame_reader, is_column, is_frame, matrix, real, refuse_kind, vector
 from daskspectral.data.readers import ArrayReader, DaskReader, Reader, zarr_reader
 from daskspectral.validation import is_dask_array, is_data_array, is_path, is_sequence, loaded
@@ -86,7 +86,7 @@ def points_reader(value: Any, what: str) -> Reader:
     return reader
 
 
-def named_reader(value: Any, what: str, wanted: Wanted) -> Any:
+def named_reader(value: Any, what: str, wanted: ColumnSelection) -> Any:
     """Return a reader of the requested columns of named data, else the value."""
     if is_frame(value):
         return frame_reader(value, what, wanted)
@@ -166,7 +166,7 @@ def reader_of(value: Any, what: str) -> Reader:
     if is_dask_array(value):
         return _dask_reader(value, what)
     if is_frame(value):
-        return frame_reader(value, what, Wanted())
+        return frame_reader(value, what, ColumnSelection())
     if is_sparse(value) and value.ndim == 2:
         refuse_kind(value.dtype, what, objects=False)
         matrix = value.tocsr()

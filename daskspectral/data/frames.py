@@ -17,7 +17,7 @@ import numpy as np
 from narwhals.dependencies import is_into_dataframe, is_into_series, is_pandas_like_dataframe
 from numpy.typing import NDArray
 
-from daskspectral.data.columns import ColumnNames, Wanted
+from daskspectral.data.columns import ColumnNames, ColumnSelection
 from daskspectral.data.readers import ArrayReader, Reader
 from daskspectral.data.remote import connect, is_url, reaching
 from daskspectral.data.times import RowTimes
@@ -66,11 +66,15 @@ def index_columns(schema: Any) -> list[str]:
 def matrix(frame: Any, what: str) -> Array:
     """Return the real numbers (n, d) of a data frame; raise as `frame_reader`."""
     labels, columns = columns_of(frame)
-    return _matrix(labels, columns, range(len(labels)), what, Wanted())
+    return _matrix(labels, columns, range(len(labels)), what, ColumnSelection())
 
 
 def _matrix(
-    labels: Sequence[Any], columns: Sequence[nw.Series[Any]], places: Sequence[int | None], what: str, wanted: Wanted
+    labels: Sequence[Any],
+    columns: Sequence[nw.Series[Any]],
+    places: Sequence[int | None],
+    what: str,
+    wanted: ColumnSelection,
 ) -> Array:
     """Return the columns at these positions as real numbers (n, d), missing entries as NaN.
 
@@ -104,7 +108,7 @@ def refuse_columns(refused: Mapping[Any, Exception]) -> None:
         raise type(first)(f"{first}. Other unusable columns: {names}; select columns by Rows(X, columns=[...])")
 
 
-def frame_reader(frame: Any, what: str, wanted: Wanted) -> Reader:
+def frame_reader(frame: Any, what: str, wanted: ColumnSelection) -> Reader:
     """Return a reader of the requested columns of a data frame; raise TypeError or ValueError naming others."""
     frame = _whole(frame)
     labels, columns = columns_of(frame)
@@ -278,9 +282,9 @@ class Table:
         tables = [_table(group, [*self.index, *dates]) for group in self.groups]
         return arrow_times(library("pyarrow").concat_tables(tables), dates)
 
-    def reader(self, places: Sequence[int | None] | None = None, used: Wanted | None = None) -> TableReader:
+    def reader(self, places: Sequence[int | None] | None = None, used: ColumnSelection | None = None) -> TableReader:
         """Return a reader of the columns at these positions, by default all; unused text is not read."""
-        places, wanted = range(len(self.names)) if places is None else places, used or Wanted()
+        places, wanted = range(len(self.names)) if places is None else places, used or ColumnSelection()
         names = [None if place is None else self.names[place] for place in places]
         unfit = {name: kind for name, kinds in self.kinds.items() for kind in kinds if not _is_real(kind)}
         refuse_columns(

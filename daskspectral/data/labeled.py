@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from daskspectral.data.columns import ColumnNames, Wanted, select_columns
+from daskspectral.data.columns import ColumnNames, ColumnSelection, select_columns
 from daskspectral.data.containers import chunked, reader_of
 from daskspectral.data.files import LabeledData, open_labeled
 from daskspectral.data.frames import Table, refuse_kind
@@ -172,7 +172,7 @@ def stack_rows(
     drop_empty: bool = False,
     weigh: bool = False,
     unweighted: bool = False,
-    wanted: Wanted | None = None,
+    wanted: ColumnSelection | None = None,
 ) -> StackedRows | None:
     """Return labeled data as rows and columns; None for data without labels.
 
@@ -189,7 +189,7 @@ def stack_rows(
     found = open_labeled(x, what)
     if found is None or (is_data_array(found.data) and found.data.ndim < 2 and not (dims or layout)):
         return None
-    first, wanted = layout is None, _of_layout(layout, wanted or Wanted())
+    first, wanted = layout is None, _of_layout(layout, wanted or ColumnSelection())
     if isinstance(found.data, Table):
         if dims not in (None, (ROW,)) or latitude is not None:
             raise ValueError(f"{what} is a table, which has rows: omit sample_dims and latitude")
@@ -357,16 +357,16 @@ def _checked_dims(sample_dims: Dims) -> tuple[str, ...] | None:
     return dims
 
 
-def _of_layout(layout: Layout | None, wanted: Wanted) -> Wanted:
+def _of_layout(layout: Layout | None, wanted: ColumnSelection) -> ColumnSelection:
     """Return the columns of a layout as requested ones, of which unused ones may be missing."""
     if layout is None:
         return wanted
     kept = np.arange(layout.size) if layout.kept is None else np.flatnonzero(layout.kept)
     used = kept if wanted.used is None else kept[list(wanted.used)]
-    return Wanted(layout.column_names, tuple(used.tolist()))
+    return ColumnSelection(layout.column_names, tuple(used.tolist()))
 
 
-def _table(table: Table, what: str, layout: Layout | None, wanted: Wanted, unweighted: bool) -> StackedRows:
+def _table(table: Table, what: str, layout: Layout | None, wanted: ColumnSelection, unweighted: bool) -> StackedRows:
     if layout is not None and wanted.names is None and not layout.trivial:
         raise ValueError(f"{what} must have the columns of the fit, {layout.names[:5]}, got {list(table.names)}")
     places = wanted.places(ColumnNames(table.names), len(table.names), what)
@@ -390,7 +390,7 @@ def _columns_of(values: Any, places: Sequence[int | None]) -> Any:
 
 
 def _by_name(
-    data: Any, what: str, dims: tuple[str, ...] | None, layout: Layout | None, wanted: Wanted
+    data: Any, what: str, dims: tuple[str, ...] | None, layout: Layout | None, wanted: ColumnSelection
 ) -> tuple[list[xr.DataArray], tuple[Hashable, ...], Sequence[int | None]] | None:
     """Return the arrays of the requested names, the dimensions of rows, and positions of columns.
 

@@ -363,21 +363,21 @@ def in_order(array: xr.DataArray, dims: tuple[str, ...], layout: Layout) -> xr.D
         pairs = [(np.asarray(array.coords[k].values), layout.coords[k].variable().values) for k in names]
         if not pairs or all(_same_places(came, wanted, dim not in layout.coords) for came, wanted in pairs):
             continue
-        places = _found(pairs[0][0], pairs[0][1]) if names == [dim] else _found_together(pairs)
+        places = _positions(pairs[0][0], pairs[0][1]) if names == [dim] else _joint_positions(pairs)
         if places is not None:
             array = array.isel({dim: places})
     return array
 
 
-def _found(came: Array, wanted: Array) -> list[int] | None:
+def _positions(came: Array, wanted: Array) -> list[int] | None:
     """Return the positions of labels, numbers up to rounding; None if one is missing or ambiguous."""
     if wanted.dtype.kind not in "fiu" or came.dtype.kind not in "fiu":
-        return _found_together([(came, wanted)])
+        return _joint_positions([(came, wanted)])
     distance = np.abs(came[None, :] - wanted.astype(float)[:, None]) <= _nearness(wanted, False)
     return distance.argmax(axis=1).tolist() if np.all(distance.sum(axis=1) == 1) else None
 
 
-def _found_together(pairs: list[tuple[Array, Array]]) -> list[int] | None:
+def _joint_positions(pairs: list[tuple[Array, Array]]) -> list[int] | None:
     came, wanted = (
         [*zip(*([f"{v:.6g}" if a.dtype.kind == "f" else str(v) for v in a] for a in side), strict=True)]
         for side in zip(*pairs, strict=True)

@@ -334,7 +334,7 @@ def zarr_reader(array: zarr.Array[Any], name: str | None = None) -> Reader:
 
 
 @dataclass(frozen=True, eq=False)
-class _Over(Reader):
+class _DerivedReader(Reader):
     """Base of readers of a part of another `reader`."""
 
     reader: Reader
@@ -352,7 +352,7 @@ class _Over(Reader):
 
 
 @dataclass(frozen=True, eq=False)
-class _ZarrColumns(_Over):
+class _ZarrColumns(_DerivedReader):
     """Columns (d, n) of a zarr array in chunks of some columns."""
 
     reader: ZarrReader
@@ -371,7 +371,7 @@ class _ZarrColumns(_Over):
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnsReader(_Over):
+class ColumnsReader(_DerivedReader):
     """Columns of a reader at some `places`, 0 for None, selected when rows are read."""
 
     places: tuple[int | None, ...]
@@ -539,7 +539,7 @@ class JoinedReader(Reader):
 
 
 @dataclass(frozen=True, eq=False)
-class SelectedReader(_Over):
+class SelectedReader(_DerivedReader):
     """Some rows of a reader, in order: runs of neighboring rows, whose first rows are `starts` (R,).
 
     `borders` (R + 1,) are the numbers of the first row of each run among the selected rows, and of the row after the

@@ -21,7 +21,7 @@ from dask.optimization import cull
 from dask.sizeof import sizeof
 from numpy.typing import NDArray
 
-from daskspectral.data.batches import Bad, Reading
+from daskspectral.data.batches import InvalidRow, ReadOptions
 from daskspectral.data.source import Source
 from daskspectral.data.writing import progress_bar
 from daskspectral.devices import least_rows
@@ -139,11 +139,11 @@ class Run:
                 self.counted = sum((tally for _, tally, _ in part), self.counted)
         return np.concatenate(pieces) if pieces else None
 
-    def _rows(self, dropped: Any, selected: Array | None, raw: bool = False) -> Reading:
+    def _rows(self, dropped: Any, selected: Array | None, raw: bool = False) -> ReadOptions:
         least = least_rows(self.device)
-        return Reading(self.source.preparations, dropped, selected, self.source.on_invalid, raw, least)
+        return ReadOptions(self.source.preparations, dropped, selected, self.source.on_invalid, raw, least)
 
-    def _error(self, bad: Bad) -> InvalidRowError | PointError:
+    def _error(self, bad: InvalidRow) -> InvalidRowError | PointError:
         trajectory, row = self.source.place(bad.field, bad.row, bad.delay)
         of, which, lagged = "", f"row {row} is the first that cannot be used", self.source.lagged
         if lagged is not None:
@@ -159,7 +159,7 @@ class Run:
         self,
         function: Callable[..., Any],
         task: Any,
-        rows: Reading,
+        rows: ReadOptions,
         state: Any,
         out: Any = None,
         checkpoint: Checkpoint | None = None,

@@ -27,7 +27,7 @@ def _table(names: tuple[str, ...], batch: Mapping[str, Array], state: Any = None
     return np.hstack([batch[NUMBER].astype(float)[:, None], *fields])
 
 
-def scan(batches: Any, state: Any = None) -> dict[str, Array]:
+def count_rows(batches: Any, state: Any = None) -> dict[str, Array]:
     """Return no sums: the run counts and weighs rows, and raises for the lowest invalid one."""
     for _ in batches:
         pass
@@ -129,7 +129,7 @@ def _mapped(
         return run.map(partial(_table, names), selected=numbers, raw=raw)
     except InvalidRowError:
         # a lower row that was not drawn may be invalid too, and the error names the lowest
-        Run(source, plan_of_rows(source, None), description="scan").reduce(scan)
+        Run(source, plan_of_rows(source, None), description="scan").reduce(count_rows)
         raise
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from dask.sizeof import sizeof
 from numpy.typing import NDArray
 
-from daskspectral.data.batches import Bad, Batches, Reading, read_ahead
+from daskspectral.data.batches import Batches, InvalidRow, ReadOptions, read_ahead
 from daskspectral.data.readers import ArrayReader, Reader
 from daskspectral.engine.scheduler import report_done
 from daskspectral.engine.threads import limit_worker
@@ -69,7 +69,7 @@ class Total:
     weight: float = 0.0
     count: int = 0
     skipped: int = 0
-    bad: Bad | None = None
+    bad: InvalidRow | None = None
 
     def __sizeof__(self) -> int:
         return int(sizeof(dict(self.sums)))
@@ -119,7 +119,7 @@ class Shared:
 
     token: str
     task: Any
-    rows: Reading
+    rows: ReadOptions
     edges: Array | None  # chunk borders; None for dask blocks
     out: Any = None
     ahead: bool = False
@@ -161,7 +161,9 @@ def _total(sums: Mapping[str, Any], batches: Batches) -> Total:
     return Total(sums if batches.count else {}, batches.weight, batches.count, batches.skipped)
 
 
-def map_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any) -> tuple[Array | None, Tally, Bad | None]:
+def map_range(
+    shared: Shared, state: Any, start: int, stop: int, *parts: Any
+) -> tuple[Array | None, Tally, InvalidRow | None]:
     """Return the results of one range, None if written; the tally; and the first unusable row."""
     batches = _batches(shared, start, stop, parts)
     results, bad = _done(shared, batches, lambda read: [shared.task(batch, state) for batch in read], "working on")
@@ -180,14 +182,14 @@ def map_range(shared: Shared, state: Any, start: int, stop: int, *parts: Any) ->
     return None, tally, None
 
 
-def _done(shared: Shared, batches: Batches, work: Callable[[Any], Any], doing: str) -> tuple[Any, Bad | None]:
+def _done(shared: Shared, batches: Batches, work: Callable[[Any], Any], doing: str) -> tuple[Any, InvalidRow | None]:
     """Return the results of the batches of a range, and the first unusable row; errors name the range."""
     limit_worker()
     try:
         with read_ahead(batches) if shared.ahead else nullcontext(batches) as read, np.errstate(**OVERFLOW):
             found = work(read), batches.bad
     except PointError as error:
-        return None, Bad(error.row, str(error), error.field, error)
+        return None, InvalidRow(error.row, str(error), error.field, error)
     except BaseException as error:
         error.add_note(f"while {doing} rows {batches.start} to {batches.stop}")
         raise

@@ -30,7 +30,7 @@ from daskspectral.engine.memory import chosen_device
 from daskspectral.estimators.bases import BaseEstimator
 from daskspectral.estimators.evaluator import Evaluator
 from daskspectral.estimators.reading import LABELS, NAMES, names_of
-from daskspectral.estimators.records import WARNINGS, identity_of, provenance, remembered
+from daskspectral.estimators.records import WARNINGS, identity_of, provenance, recording_warnings
 from daskspectral.estimators.summary import PUBLIC, summary_of
 from daskspectral.estimators.table import RunContext, Table, open_table
 from daskspectral.groups import Group
@@ -333,7 +333,7 @@ class MeasuredEstimator(Estimator):
             For another operator, manifold or group, functions that all vanish, sums that are not finite, and weights
             with sum zero.
         """
-        with remembered(self):
+        with recording_warnings(self):
             self._check_moments(moments)
             return self._solve(moments)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from daskspectral.basis import Basis
 from daskspectral.basis.role import Role
-from daskspectral.data.columns import ColumnNames, Wanted, check_columns
+from daskspectral.data.columns import ColumnNames, ColumnSelection, check_columns
 from daskspectral.data.containers import is_lazy, points_reader
 from daskspectral.data.layout import Layout, column_weights
 from daskspectral.data.readers import ArrayReader
@@ -218,7 +218,7 @@ class Evaluator(Registered, ABC):
             raise ValueError("standardize=True requires a fit with it. Omit standardize, or fit again.")
 
     @final
-    def _columns_wanted(self, role: Role = Role.TRIAL) -> Wanted:
+    def _columns_wanted(self, role: Role = Role.TRIAL) -> ColumnSelection:
         return wanted_columns(Rows(None), self)[1][role]
 
     @final

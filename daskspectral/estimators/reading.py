@@ -12,7 +12,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from daskspectral.basis.role import Role
-from daskspectral.data.columns import ColumnNames, Wanted, are_names
+from daskspectral.data.columns import ColumnNames, ColumnSelection, are_names
 from daskspectral.data.containers import as_reader, named_reader, points_reader
 from daskspectral.data.files import is_files
 from daskspectral.data.frames import is_frame
@@ -47,11 +47,11 @@ def _by_columns(value: Any, what: str, names: ColumnNames) -> Any:
         stacked = stack_rows(value, what) if flat else None
         reader: Any = value if stacked is None else stacked.reader
     else:
-        reader = named_reader(value, what, Wanted()) if is_frame(value) else value
+        reader = named_reader(value, what, ColumnSelection()) if is_frame(value) else value
     own = _names_of(reader)
     if own is None or {*own.labels} != {*names.labels}:
         return value
-    return named_reader(reader, what, Wanted(names))
+    return named_reader(reader, what, ColumnSelection(names))
 
 
 def _has_columns_last(value: Any, width: int) -> bool:
@@ -62,7 +62,7 @@ def _has_columns_last(value: Any, width: int) -> bool:
 
 def _own_names(data: Any) -> ColumnNames | None:
     stacked = None if isinstance(data, Reader) else stack_rows(data)
-    reader = named_reader(data, "X", Wanted()) if stacked is None else stacked.reader
+    reader = named_reader(data, "X", ColumnSelection()) if stacked is None else stacked.reader
     return _names_of(reader)
 
 
@@ -83,7 +83,7 @@ def labeled_as(estimator: Any, labels: Mapping[str, Any]) -> Iterator[None]:
         raise
 
 
-def wanted_columns(rows: Rows, model: Any = None) -> tuple[Rows, dict[Role, Wanted]]:
+def wanted_columns(rows: Rows, model: Any = None) -> tuple[Rows, dict[Role, ColumnSelection]]:
     """Return rows without names of columns, and the selected columns of X and of a test view.
 
     Those of a fitted model are the columns of its fit. Raises ValueError for rows of other columns.
@@ -91,30 +91,30 @@ def wanted_columns(rows: Rows, model: Any = None) -> tuple[Rows, dict[Role, Want
     own = {} if model is None else vars(model)
     names, used = own.get("columns_"), getattr(own.get("preparation_"), "row_columns", None)
     layout, count = own.get("layout_"), getattr(model, "n_features_in_", None)
-    right = Wanted(own.get("right_columns_"))
+    right = ColumnSelection(own.get("right_columns_"))
     if not are_names(rows.columns):
         known = ColumnNames.numbers(count) if names is None and count else names
-        own_columns = Wanted.by_user(rows.columns) if model is None else Wanted(known, used)
+        own_columns = ColumnSelection.by_user(rows.columns) if model is None else ColumnSelection(known, used)
         return rows, {TRIAL: own_columns, TEST: right}
     unnamed = replace(rows, columns=None)
     if names is None and layout is not None:
         if {*rows.columns} != {variable.name for variable in layout.variables}:  # type: ignore[misc]
             raise ValueError(f"columns must be those of the fit, {layout.names[:5]}, got {[*rows.columns]}. Omit them.")  # type: ignore[misc]
-        return unnamed, {TRIAL: Wanted(used=used), TEST: right}
-    return unnamed, {TRIAL: _of_fit(rows.columns, Wanted(names, used)), TEST: right}
+        return unnamed, {TRIAL: ColumnSelection(used=used), TEST: right}
+    return unnamed, {TRIAL: _of_fit(rows.columns, ColumnSelection(names, used)), TEST: right}
 
 
-def _of_fit(columns: Any, fitted: Wanted) -> Wanted:
+def _of_fit(columns: Any, fitted: ColumnSelection) -> ColumnSelection:
     """Return the columns of these names; raise ValueError unless they are those of the fit."""
     if fitted.names is None:
-        return Wanted.by_user(columns)
+        return ColumnSelection.by_user(columns)
     labels = (fitted.names if fitted.used is None else fitted.names.select(fitted.used)).labels
     if {*labels} != {*columns}:
         raise ValueError(f"columns must be those of the fit, {[*labels]}, got {[*columns]}. Omit them.")
     return fitted
 
 
-def paired_views(first: Rows, arguments: dict[str, Any], wanted: dict[Role, Wanted]) -> Rows:
+def paired_views(first: Rows, arguments: dict[str, Any], wanted: dict[Role, ColumnSelection]) -> Rows:
     """Return pairs of views of each row; the second is y, removed from the arguments.
 
     If y names columns, these are selected; its latitude is stored separately. Raises ValueError for other options of y
@@ -142,7 +142,7 @@ def paired_views(first: Rows, arguments: dict[str, Any], wanted: dict[Role, Want
     return replace(first, data=(first.data, second))
 
 
-def aligned(model: Any, part: Any, what: str, wanted: Wanted) -> Any:
+def aligned(model: Any, part: Any, what: str, wanted: ColumnSelection) -> Any:
     """Return the selected columns of data in order (`named_reader`).
 
     Warns, as scikit-learn does, if the columns of the fit had names and those of the data have none.
@@ -178,7 +178,7 @@ def add_column_name(error: InvalidRowError, names: Sequence[str]) -> None:
 
 
 @dataclass(eq=False)
-class Reading:
+class CallArguments:
     """Arguments of one call, `values`, in which rows replace labeled data.
 
     `known` are the layouts of the fit. A call `learns` layouts if it is a fit or plans one; climatologies and trends
@@ -192,7 +192,7 @@ class Reading:
     learns: bool
     rows: Rows
     fits: bool
-    wanted: Mapping[Role, Wanted]
+    wanted: Mapping[Role, ColumnSelection]
     stacked: StackedRows | None = None
     cosines: Any = None
     layouts: Mapping[str, Layout] | None = None
@@ -273,8 +273,8 @@ class Reading:
         return self._lay_trajectories(X)
 
     @property
-    def _wanted_of_layout(self) -> Wanted | None:
-        return None if self.learns else Wanted(used=self.wanted[TRIAL].used)
+    def _wanted_of_layout(self) -> ColumnSelection | None:
+        return None if self.learns else ColumnSelection(used=self.wanted[TRIAL].used)
 
     def _named(self, X: Any) -> tuple[Any, dict[str, ColumnNames]]:
         """Return the rows with the columns of the fit, in its order if both have names, and the names.
@@ -283,7 +283,7 @@ class Reading:
         """
         if not is_several(X) or isinstance(X, Reader):
             chosen = self.stacked is not None and self.wanted[TRIAL].asked
-            found = aligned(self.estimator, X, "X", Wanted() if chosen else self.wanted[TRIAL])
+            found = aligned(self.estimator, X, "X", ColumnSelection() if chosen else self.wanted[TRIAL])
             names = _names_of(found)
             return found, {} if names is None else {"columns_": names}
         operator = getattr(self.estimator, "operator", None)
@@ -296,7 +296,7 @@ class Reading:
             chosen = isinstance(part, Reader) and sides[side].asked  # stacked already
             stacked = None if isinstance(part, Reader) else stack_rows(part, f"X[{i}]", wanted=sides[side])
             part = part if stacked is None else stacked.reader
-            found = aligned(self.estimator, part, f"X[{i}]", Wanted() if chosen else sides[side])
+            found = aligned(self.estimator, part, f"X[{i}]", ColumnSelection() if chosen else sides[side])
             own = _names_of(found)
             if self.learns and own is not None and side.named("columns_") not in known:
                 known[side.named("columns_")] = own

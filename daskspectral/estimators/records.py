@@ -62,7 +62,7 @@ WARNINGS = "warnings_"
 
 
 @contextmanager
-def remembered(estimator: Any) -> Iterator[None]:
+def recording_warnings(estimator: Any) -> Iterator[None]:
     """Store warnings raised inside as `warnings_` of an estimator, "Category: message", by rank."""
     with recorded_warnings() as heard, combined_warnings():
         yield

@@ -13,7 +13,7 @@ from daskspectral.data.layout import Layout
 from daskspectral.data.source import open_regression
 from daskspectral.estimators.base import MeasuredEstimator
 from daskspectral.estimators.bases import RegressorMixin
-from daskspectral.estimators.records import remembered
+from daskspectral.estimators.records import recording_warnings
 from daskspectral.estimators.table import RunContext, open_table
 from daskspectral.moments import Moments
 from daskspectral.operators.regression import Regression
@@ -71,7 +71,7 @@ class Regressor(RegressorMixin, MeasuredEstimator):
         before: Moments = self._fitted().moments_
         measured, found = cast(Regression, before.operator), continued_folds(before.folds, folds)
         given = {"y": y, "gradients": gradients, "sample_weight": sample_weight, "folds": folds}
-        with open_table(self, X, RunContext(progress), **given) as table, remembered(self):
+        with open_table(self, X, RunContext(progress), **given) as table, recording_warnings(self):
             options = {"gradients": table.gradients, "slopes": gradients is not None, **table.options(found)}
             source, operator = open_regression(table.rows, table.y, **options)
             if operator != replace(measured, manifold=None, origin=(), unit=1.0, intercept=False):

@@ -13,8 +13,8 @@ from daskspectral.data.remote import using
 from daskspectral.data.rows import Rows
 from daskspectral.engine.checkpoint import locked_checkpoint
 from daskspectral.errors import InvalidRowError, warn_user
-from daskspectral.estimators.reading import LABELS, Reading, labeled_as, paired_views, wanted_columns
-from daskspectral.estimators.records import remembered
+from daskspectral.estimators.reading import LABELS, CallArguments, labeled_as, paired_views, wanted_columns
+from daskspectral.estimators.records import recording_warnings
 from daskspectral.passes.folds import FoldRequest
 from daskspectral.validation import check_flag
 
@@ -98,7 +98,7 @@ def open_table(
         rows = paired_views(rows, fields, wanted)
     with ExitStack() as stack:
         stack.enter_context(using(rows.storage_options, rows.allow_missing or None))
-        reading = Reading(
+        reading = CallArguments(
             estimator, {"X": rows.data, "fields": rows.fields, **fields}, known, learns, rows, fits, wanted
         )
         reading.lay_out()
@@ -110,7 +110,7 @@ def open_table(
         opened = reading.opened if learns else estimator._as_fitted(reading.opened)
         if fits:
             stack.enter_context(labeled_as(estimator, reading.labels))
-            stack.enter_context(remembered(estimator))
+            stack.enter_context(recording_warnings(estimator))
             stack.enter_context(locked_checkpoint(context.checkpoint, context.checkpoint_every))
         others = {name: reading.values.get(name) for name in ("y", "gradients", "sample_weight")}
         try:

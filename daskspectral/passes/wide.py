@@ -21,7 +21,7 @@ from daskspectral.data.readers import ArrayReader, DaskReader, ZarrReader
 from daskspectral.data.source import Preparation, Source, aligned
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.memory import local_threads
-from daskspectral.engine.sampling import plan_of_rows, scan, take_rows
+from daskspectral.engine.sampling import count_rows, plan_of_rows, take_rows
 from daskspectral.engine.threads import one_blas_thread
 from daskspectral.kernels import Linear
 from daskspectral.moments import NUMBER
@@ -118,7 +118,7 @@ def leading_components(source: Source, size: int, *, centered: bool) -> tuple[So
     if sums[INVALID].any():
         kept[kept] = sums[INVALID] == 0
         if source.on_invalid == "raise" or not kept.any():  # raises an error for the first invalid row
-            Run(source, plan_of_rows(source, None), description="scan").reduce(scan)
+            Run(source, plan_of_rows(source, None), description="scan").reduce(count_rows)
         blocks = ColumnBlocks.of(source, kept, weights, centered)
         sums = run.reduce(GramTask(blocks)).sums
     total, gram = float(blocks.weights.sum()), sums[GRAM]

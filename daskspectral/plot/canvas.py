@@ -37,7 +37,7 @@ class Canvas:
         return self.evaluate(self.points)
 
     @property
-    def what(self) -> str:
+    def description(self) -> str:
         if self.points.shape[1] == 1:
             return "its values against the column, over a histogram of the rows"
         return "the rows in the two most informative columns, colored by its values"

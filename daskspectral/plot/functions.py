@@ -580,7 +580,7 @@ def fields_of(
         return []
     try:
         if isinstance(estimator, FieldEstimator):
-            patterns = next(side.scaled for side in estimator._sides() if side.right == right)
+            patterns = next(side.scaled for side in estimator._mode_fields() if side.right == right)
         else:
             patterns = estimator.patterns_.single.real
     except (ValueError, StopIteration):

@@ -91,7 +91,7 @@ def _decided(
     kernel = functions.kernel(setting)
     logger.info("chosen among %d candidates of %d rows: %s", len(table), pilot.rows, kernel)
     raw = first.raw(kernel, side, pilot, rng)
-    return Selection(table, {"basis": side.given_at(raw, kernel, 0.0)}, pilot.rows, first.median, edge)
+    return Selection(table, {"basis": side.basis_argument(raw, kernel, 0.0)}, pilot.rows, first.median, edge)
 
 
 def _advise_units(pilot: Pilot) -> None:

@@ -362,9 +362,9 @@ def _over(model: Any, X: Any, *, right: bool) -> list[Section]:
         if canvas.draw(axes, i, -end, end) is not None:
             axes.set(xticks=[], yticks=[])
         label = value_label(model, i) + ("" if model.reliable_[i] else " (not reliable)")
-        pictures.append(Picture(axes, f"{label}: {canvas.what}.", label, small=True))
+        pictures.append(Picture(axes, f"{label}: {canvas.description}.", label, small=True))
     over = "the landmarks" if X is None else f"rows of the {'second view' if right else 'data'}"
-    words = [f"The first {len(numbers)} that are not constant, over {over}: {canvas.what}."]
+    words = [f"The first {len(numbers)} that are not constant, over {over}: {canvas.description}."]
     if canvas.points.shape[1] > 1:
         words.append(f"Colors range from {-end:.2g} (blue) to {end:.2g} (red).")
     if np.iscomplexobj(values_of(model)):
@@ -423,8 +423,8 @@ def _prediction(model: HermiteRegressor | InvariantRegressor, X: Any) -> list[Se
         axes = axes_of(None, (4.6, 3.6 * (canvas.shape or 0.8)))
         if (drawn := canvas.draw(axes, i, float(low), float(high), "viridis_r")) is not None:
             figure_of(axes).colorbar(drawn, ax=axes, label="prediction")
-        pictures.append(Picture(axes, f"Target {i}: {canvas.what}."))
-    return [Section("Prediction", [f"The fitted function: {canvas.what}."], pictures)]
+        pictures.append(Picture(axes, f"Target {i}: {canvas.description}."))
+    return [Section("Prediction", [f"The fitted function: {canvas.description}."], pictures)]
 
 
 def _embedding(model: Any, X: Any) -> list[Section]:

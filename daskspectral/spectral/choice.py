@@ -71,7 +71,7 @@ class Choice(SearchSpace):
             check_cut_size(left.count)
         return found
 
-    def choosing(self, source: Source) -> int:
+    def selection_bytes(self, source: Source) -> int:
         """Return the memory in bytes of the selection of functions."""
         left, right = self.sizes
         if self.automatic:

@@ -28,7 +28,7 @@ from daskspectral.spectral.components import (
     rotated,
     significance,
 )
-from daskspectral.spectral.estimator import Fields, units_of_columns, with_fields
+from daskspectral.spectral.estimator import FieldVariables, units_of_columns, with_fields
 from daskspectral.spectral.fields import FieldEstimator, square_units, with_ends
 from daskspectral.validation import check_integer
 
@@ -219,7 +219,7 @@ class EOF(FieldEstimator):
         raw = self.preparation_.of_directions.inverse(patterns, self.n_features_in_) * units_of_columns(self)
         alone = layout is None or len(layout.variables) == 1
         dataset, score = self._complex(fitted, scores, labels)
-        fields = [Fields("components", raw, (self._numbering[0],), alone=alone)]
+        fields = [FieldVariables("components", raw, (self._numbering[0],), alone=alone)]
         return with_polar_parts(with_fields(dataset, self, fields, score))
 
     def complex_modes(self, X: Any, count: int | None = None) -> xr.Dataset:
@@ -277,7 +277,7 @@ class EOF(FieldEstimator):
             fields = {"components": xr.DataArray(raw[:, :d] + 1j * raw[:, d:], dims=(dim, "feature"))}
             dataset = dataset.assign(score | fields)
         else:
-            dataset = with_fields(dataset, parts, [Fields("components", raw, (dim,))], score)
+            dataset = with_fields(dataset, parts, [FieldVariables("components", raw, (dim,))], score)
             pairs = len(layout.variables) // 2
             for variable in layout.variables[:pairs]:
                 name = str(variable.name).removesuffix(PARTS[0])

@@ -26,7 +26,7 @@ from daskspectral.data.windows import DELAY
 from daskspectral.engine.memory import chosen_device, device_here
 from daskspectral.estimators.base import MeasuredEstimator
 from daskspectral.estimators.reading import LABELS
-from daskspectral.estimators.records import provenance, remembered
+from daskspectral.estimators.records import provenance, recording_warnings
 from daskspectral.estimators.table import RunContext, Table, open_table
 from daskspectral.estimators.transformer import Transformer
 from daskspectral.moments import Moments
@@ -294,7 +294,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         def choose(source: Source, fold_rule: FoldRuleOf, kept: TrainingState | None) -> Discretization:
             return choice.discretize(source, self.random_state, fold_rule, kept)
 
-        planned = choice.outline(source), choice.choosing(source), choice.lattice(source)
+        planned = choice.outline(source), choice.selection_bytes(source), choice.lattice(source)
         return Session(source, operator, choose, self.dtype, chosen_device(self.device), folds, *planned)
 
     def update(
@@ -339,7 +339,7 @@ class SpectralEstimator(Transformer, MeasuredEstimator):
         before = self._fitted().moments_
         found = continued_folds(before.folds, folds)
         given = {"y": y, "sample_weight": sample_weight, "folds": folds}
-        with open_table(self, X, RunContext(progress), **given) as table, remembered(self):
+        with open_table(self, X, RunContext(progress), **given) as table, recording_warnings(self):
             source = open_data(before.operator, table.rows, **table.options(found))
             fitted = copy.copy(self)
             self._update_source(source, found)
@@ -629,8 +629,8 @@ def model_dataset(estimator: Any, X: Any = None) -> xr.Dataset:
         degree, powers = "degree", {"degree": np.arange(1, own.degree + 1)}
         scale = {"center": own.center, "half": own.half, "unit of time": "(days since 1970-01-01 - center) / half"}
         scale |= {"calendar": own.calendar}
-        fields += [Fields("climatology", table if group else table[0], (*group,), group)]
-        fields += [Fields("trend", np.asarray(own.trend) * units, (degree,), powers, scale)]
+        fields += [FieldVariables("climatology", table if group else table[0], (*group,), group)]
+        fields += [FieldVariables("trend", np.asarray(own.trend) * units, (degree,), powers, scale)]
     functions: dict[str, Any] = {}
     if X is not None:
         if isinstance((rows := Rows.of(X)).data, tuple) and not estimator._takes_trajectories:
@@ -658,7 +658,7 @@ def one_after_another(parts: Sequence[xr.DataArray]) -> xr.DataArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Fields:
+class FieldVariables:
     """Values (..., d) in the columns of X, written as variables `<name of the variable>_<kind>`.
 
     `dims` are the leading dimensions. The name is `kind` for a single variable if `alone`; columns are those of the
@@ -679,19 +679,21 @@ class Fields:
         return self.kind if self.alone else f"{variable}_{self.kind}"
 
 
-def _patterns(estimator: Any) -> list[Fields]:
+def _patterns(estimator: Any) -> list[FieldVariables]:
     """Return the regression maps with their intervals, and the means."""
     patterns, dim = estimator.patterns_, estimator._numbering[0]
     bounds = [
-        Fields(f"pattern_{end}", values, (dim,), long_name=f"{end} end of the 95 % interval")
+        FieldVariables(f"pattern_{end}", values, (dim,), long_name=f"{end} end of the 95 % interval")
         for end, values in zip(("lower", "upper"), estimator._pattern_ends(), strict=False)
     ]
-    maps = Fields("pattern", patterns.single, (dim,), long_name="regression of {} on each function, of variance 1")
-    return [*bounds, maps, Fields("mean", patterns.mean)]
+    maps = FieldVariables(
+        "pattern", patterns.single, (dim,), long_name="regression of {} on each function, of variance 1"
+    )
+    return [*bounds, maps, FieldVariables("mean", patterns.mean)]
 
 
 def with_fields(
-    dataset: xr.Dataset, estimator: Any, fields: Sequence[Fields], functions: Mapping[str, xr.DataArray]
+    dataset: xr.Dataset, estimator: Any, fields: Sequence[FieldVariables], functions: Mapping[str, xr.DataArray]
 ) -> xr.Dataset:
     """Return the dataset with `fields` in the dimensions of the data, and `functions` of the rows.
 

@@ -17,7 +17,7 @@ from daskspectral.estimators.summary import summary_of
 from daskspectral.moments.attributes import Attributes
 from daskspectral.moments.patterns import Patterns, patterns_of, right_patterns_of
 from daskspectral.spectral.estimator import (
-    Fields,
+    FieldVariables,
     SpectralEstimator,
     model_dataset,
     units_of_columns,
@@ -72,15 +72,15 @@ class FieldEstimator(SpectralEstimator):
         """
         return field_dataset(self._fitted(), X, details)
 
-    def _sides(self) -> list[Side]:
+    def _mode_fields(self) -> list[ModeField]:
         patterns = patterns_of(self.moments_, self.coefficients_)
         known = patterns.in_columns(self.preparation_, self.n_features_in_, units_of_columns(self))
         if not hasattr(self, "right_coefficients_"):
-            return [Side("", known, False)]
+            return [ModeField("", known, False)]
         right = right_patterns_of(self.moments_, self.right_coefficients_)
         units = units_of_columns(self, right=True)
         other = right.in_columns(self.right_preparation_, self.n_right_features_in_, units)
-        return [Side("1", known, False), Side("2", other, True)]
+        return [ModeField("1", known, False), ModeField("2", other, True)]
 
     @abstractmethod
     def _mode_label(self, i: int) -> str:
@@ -91,7 +91,7 @@ class FieldEstimator(SpectralEstimator):
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class ModeField:
     """One of the fields: its suffix in names, its patterns, and whether it is the right view."""
 
     number: str
@@ -114,7 +114,7 @@ def field_dataset(model: Any, X: Any, details: bool) -> xr.Dataset:
     coords = {dim: (dim, np.arange(first, first + count), {"long_name": "mode"})}
     attrs = {**plain(provenance(type(model).__name__, model._plain_params())), "verdict": summary_of(model).verdict}
     dataset, fields = xr.Dataset(variables, coords, attrs=attrs), []
-    for side in model._sides():
+    for side in model._mode_fields():
         fields += _maps(model, side, dim, details)
     functions = {} if X is None else _scores(model, X, dim, dataset[dim].values)
     dataset = with_fields(dataset, model, fields, functions)
@@ -133,11 +133,11 @@ def _alone(model: Any, right: bool) -> bool:
     return layout is None or len(layout.variables) == 1
 
 
-def _maps(model: Any, side: Side, dim: str, details: bool) -> list[Fields]:
+def _maps(model: Any, side: ModeField, dim: str, details: bool) -> list[FieldVariables]:
     """Return the patterns of a field, with their errors and the trend."""
     shared: dict[str, Any] = {"alone": _alone(model, side.right), "right": side.right}
     found = [
-        Fields(
+        FieldVariables(
             f"components{side.number}",
             side.scaled,
             (dim,),
@@ -146,14 +146,14 @@ def _maps(model: Any, side: Side, dim: str, details: bool) -> list[Fields]:
         )
     ]
     if not side.number and len(ends := model._pattern_ends()):
-        half = Fields(
+        half = FieldVariables(
             "components_error", (ends[1] - ends[0]) / 2, (dim,), long_name="half of the 95 % interval", **shared
         )
         found.append(half)
         if details:
             named = zip(ENDS, ends, strict=True)
             found += [
-                Fields(f"components_{end}", v, (dim,), long_name=f"{end} end of the 95 % interval", **shared)
+                FieldVariables(f"components_{end}", v, (dim,), long_name=f"{end} end of the 95 % interval", **shared)
                 for end, v in named
             ]
     layout: Layout | None = vars(model).get(f"{'right_' * side.right}layout_")
@@ -161,7 +161,7 @@ def _maps(model: Any, side: Side, dim: str, details: bool) -> list[Fields]:
         baseline = layout.baseline
         slope = np.asarray(baseline.trend)[::2].sum(axis=0) * layout.units * DAYS_PER_DECADE / baseline.half
         name = f"trend{side.number}"
-        found.append(Fields(name, slope, long_name="mean trend of {} per decade", per=" per decade", **shared))
+        found.append(FieldVariables(name, slope, long_name="mean trend of {} per decade", per=" per decade", **shared))
     return found
 
 
@@ -177,7 +177,7 @@ def _scores(model: Any, X: Any, dim: str, modes: Array) -> dict[str, xr.DataArra
         parts = {"1": model.transform(first), "2": model.transform(second, side="right")}
     else:
         raise ValueError(f"X must be a tuple of both fields, (x, y), got {type(rows.data).__name__}")
-    found, sides = {}, {side.number: side for side in model._sides()}
+    found, sides = {}, {side.number: side for side in model._mode_fields()}
     for number, values in parts.items():
         if not isinstance(values, xr.DataArray):
             values = xr.DataArray(np.asarray(values), {dim: modes}, (ROW, dim))

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import zarr
 
-from daskspectral.data.batches import Batches, Reading
+from daskspectral.data.batches import Batches, ReadOptions
 from daskspectral.data.readers import zarr_reader
 from daskspectral.data.rows import Rows
 from daskspectral.data.source import Source, open_source
@@ -94,7 +94,7 @@ def test_outputs_do_not_replace_inputs(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def batches(source: Source, start: int = 0, stop: int = N, **rules: Any) -> Batches:
-    return Batches(source.readers, Reading(source.preparations, **rules), start, stop, source.edges)
+    return Batches(source.readers, ReadOptions(source.preparations, **rules), start, stop, source.edges)
 
 
 def joined(taken: Batches) -> np.ndarray:

@@ -14,7 +14,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 import daskspectral as dsp
-from daskspectral.data.columns import Wanted
+from daskspectral.data.columns import ColumnSelection
 from daskspectral.data.containers import named_reader
 from daskspectral.data.labeled import stack_rows
 from daskspectral.data.source import lag_in_rows, open_trajectories
@@ -155,7 +155,7 @@ def test_all_containers_are_paired_by_their_index_or_their_dates(kind: str, wher
         frame = pd.concat({0: frame, 1: frame + 1000}, names=["member", "day"])
         frame = frame if where == "members" else frame.swaplevel().sort_index()
         wanted += [(1000 + i, 1000 + j) for i, j in wanted]
-    data, chosen = KINDS[kind](frame, tmp_path), Wanted.by_user(columns)
+    data, chosen = KINDS[kind](frame, tmp_path), ColumnSelection.by_user(columns)
     in_file = isinstance(data, Path)
     found = found_pairs(data, 2, wanted=chosen) if in_file else found_pairs(named_reader(data, "X", chosen), 2)
     assert sorted(found) == wanted

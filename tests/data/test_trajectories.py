@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import daskspectral as dsp
-from daskspectral.data.batches import Batches, Reading
+from daskspectral.data.batches import Batches, ReadOptions
 from daskspectral.data.readers import ArrayReader, JoinedReader
 from daskspectral.data.source import Source, open_trajectories
 from daskspectral.engine import Plan, Run
@@ -40,7 +40,7 @@ def read(source: Source) -> dict[str, Array]:
     for start in range(0, source.n, 9):
         stop = min(start + 9, source.n)
         readers = pickle.loads(pickle.dumps({k: r.localize(start, stop) for k, r in source.readers.items()}))
-        batches += Batches(readers, Reading(source.preparations), start, stop, source.edges)
+        batches += Batches(readers, ReadOptions(source.preparations), start, stop, source.edges)
     return {name: np.concatenate([b[name] for b in batches]) for name in batches[0]}
 
 

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 import daskspectral as dsp
-from daskspectral.data.batches import Batches, Reading
+from daskspectral.data.batches import Batches, ReadOptions
 from daskspectral.data.readers import ArrayReader
 from daskspectral.data.source import Source, open_source, open_trajectories
 from daskspectral.data.windows import Windows
@@ -224,7 +224,7 @@ def read(source: Source) -> dict[str, Array]:
     cuts = [*range(0, source.n, 9), source.n]
     batches: list[dict[str, Array]] = []
     for start, stop in pairwise(cuts):
-        batches += Batches(source.readers, Reading(source.preparations), start, stop, source.edges)
+        batches += Batches(source.readers, ReadOptions(source.preparations), start, stop, source.edges)
     return {name: np.concatenate([b[name] for b in batches]) for name in batches[0]}
 
 

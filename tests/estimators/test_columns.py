@@ -69,7 +69,7 @@ KINDS: dict[str, Callable[[pd.DataFrame, Path], Any]] = {
     "zarr in memory": lambda frame, folder: in_zarr(frame, {}),
     ".csv": lambda frame, folder: put(frame.to_csv, folder / "x.csv", index=False),
 }
-OF_OTHERS = {"JoinedReader", "_Over", "_Outcomes", "_WindowColumns"}
+OF_OTHERS = {"JoinedReader", "_DerivedReader", "_Outcomes", "_WindowColumns"}
 """Readers of other readers."""
 
 
