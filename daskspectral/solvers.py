@@ -25,10 +25,10 @@ class Regularized(Parameterized):
     Parameters
     ----------
     penalty : float or "auto", default="auto"
-        Strength c of the penalty on rough functions, c κ / n times the squared norm of a function, κ the roughness of
-        the form's functionals and n the number of rows; scale-invariant. "auto": chosen with the kernel, 0.1 or 1,
-        and from 0.01 to 100 for operators with singular values; 1 if the kernel is fixed. On a FourierBasis 1, and
-        chosen from 1e-4 to 1 if the kernel is fixed. Sample weights multiply c if they count rows more than once.
+        Strength c of the penalty on rough functions, c kappa / n times the squared norm of a function, kappa the
+        roughness of the form's functionals and n the number of rows; scale-invariant. "auto": chosen with the kernel,
+        0.1 or 1, and from 0.01 to 100 for operators with singular values; 1 if the kernel is fixed. On a FourierBasis
+        1, chosen from 1e-4 to 1 if the kernel is fixed. Sample weights multiply c if they count rows more than once.
 
     See Also
     --------

@@ -75,7 +75,7 @@ class DiffusionMap(Transformer):
     n_components : int
         Number of coordinates.
     method : {"auto", "exact", "lowrank"}
-        All pairs of points, O(n³), for at most 2000 rows; or p landmarks, O(n p²) in two passes (three with alpha),
+        All pairs of points, O(n^3), for at most 2000 rows; or p landmarks, O(n p^2) in two passes (three with alpha),
         for any n. "auto" is exact up to 2000 rows.
     landmarks : Landmarks, optional
         Landmarks of the low-rank method, with the kernel of the bandwidth; by default at most 500 by "cholesky",

@@ -65,7 +65,7 @@ class SDPEmbedding(Transformer):
         O(n p) per pass. "auto": as many landmarks as make E Eᵀ exact to `accuracy`, from 1000 rows on, and all pairs
         of up to 3000 rows if more than n / 5 would be needed.
     accuracy : float
-        Relative error of the Gram matrix E Eᵀ up to which landmarks replace all points; a ReliabilityWarning is
+        Relative error of the Gram matrix E E^T up to which landmarks replace all points; a ReliabilityWarning is
         raised if the estimate `certificate_.approximation` is larger.
     landmarks : Landmarks, optional
         Landmarks of "lowrank", with the kernel of the bandwidth; by default `Landmarks(method="cholesky")`, doubled
