@@ -27,7 +27,7 @@ from daskspectral.moments.counting import effective_count
 from daskspectral.moments.folds import Folds
 from daskspectral.moments.intervals import LEVEL, Errors
 from daskspectral.moments.moments import Moments
-from daskspectral.moments.pairwise import SQUARES, SUMS
+from daskspectral.moments.pairwise import PAIR_SUMS, PRESENT, SQUARES, SUMS
 from daskspectral.moments.patterns import patterns_of
 from daskspectral.solve.red_noise import lag_one, threshold
 
@@ -149,12 +149,14 @@ def _listed(numbers: Sequence[int]) -> str:
 def significance_of(moments: Moments, coefficients: Functions) -> Significance | None:
     """Return the significance of the components with these coefficients (p, k).
 
-    None for components of a kernel, rows with missing values, and too few rows.
+    None for components of a kernel and too few rows. With missing values, rows count by the mean share of pairs of
+    columns that are present, and autocorrelations assume gaps at random: longer gaps raise them.
     """
     directions, found = directions_of(moments.basis), moments.autocovariance
-    if found is None or directions is None or moments.count < LEAST_ROWS or not coefficients.size or moments.missing:
+    if found is None or directions is None or moments.count < LEAST_ROWS or not coefficients.size:
         return None
-    n, patterns = effective_count(moments), patterns_of(moments, coefficients)
+    present = _present(moments)
+    n, patterns = effective_count(moments) * float(np.mean(present)), patterns_of(moments, coefficients)
     k, total = coefficients.shape[1], float(patterns.total.sum())
     if not found.weight or not total > 0 or not patterns.variances.all():
         return None
@@ -162,7 +164,7 @@ def significance_of(moments: Moments, coefficients: Functions) -> Significance |
     unit, own = power_of_two(total), moments.mean(SUMS)
     squares, parts = n * patterns.total / unit, np.abs(patterns.single) ** 2 * (patterns.variances[:, None] / unit)
     columns = found.columns - own * (2 * found.means - found.weight * own)
-    lags = lag_one((n - 1) * (columns / unit) / found.weight, squares, n)
+    lags = lag_one((n - 1) * (columns / unit) / found.weight / np.diag(present) ** 2, squares, n)
     above, thresholds = _above(n, lags, squares, n * parts, n * patterns.explained * (total / unit))
     r, effective = system.separations, system.effective
     m = len(system.values)
@@ -185,8 +187,13 @@ def significance_of(moments: Moments, coefficients: Functions) -> Significance |
         groups=groups,
         pattern_errors=np.minimum(errors, 1.0),
         known=known & (np.arange(k) < count),
-        rows=n,
+        rows=effective_count(moments),
     )
+
+
+def _present(moments: Moments) -> Array:
+    """Return the shares of rows (d, d) in which pairs of columns are present, or (1, 1) without missing values."""
+    return moments.arrays[PRESENT] / moments.weight if moments.pairs is not None else np.ones((1, 1))
 
 
 def power_of_two(value: float) -> float:
@@ -245,8 +252,13 @@ class _Scores:
         values, vectors = scipy.linalg.eigh(covariance, subset_by_index=(r - m, r - 1))
         values, vectors = np.maximum(values[::-1], 0), vectors[:, ::-1]
         values, vectors = values[values > 1e-12 * values.max()], vectors[:, values > 1e-12 * values.max()]
-        m, n = len(values), effective_count(moments)
+        present, pairs = _present(moments), moments.pairs
+        m, n = len(values), effective_count(moments) * float(np.mean(present))
         lagged = about_means(found.products, directions @ found.means, found.weight)
+        if pairs is not None:  # missing values are at the means
+            there = (directions / lengths[:, None]) ** 2 @ np.diag(present)
+            lagged = lagged / np.outer(there, there)
+            means = {name: moments.arrays[name] / moments.weight for name in (PRESENT, PAIR_SUMS)}
         scores = np.einsum("ri,ri->i", vectors, lagged @ vectors) / unit
         lags = np.clip(lag_one((n - 1) * scores / found.weight, n * values, n), 0, MOST_LAG_ONE)
         both = np.outer(lags, lags)
@@ -256,6 +268,7 @@ class _Scores:
             share, spread = folds.weight[folds.filled] / folds.weight.sum(), np.zeros((m, m))
             for fold, part in zip(folds.filled, share, strict=True):
                 sums, weight = folds.of(fold), float(folds.weight[fold])
+                sums = sums if pairs is None else pairs.of_fold(sums, means, present, weight)
                 own = (
                     vectors.T
                     @ about_means(sums["gram"][-r:, -r:], sums["first"][-r:], weight)

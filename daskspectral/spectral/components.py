@@ -135,8 +135,8 @@ def significance(model: Any) -> Significance:
     found = modes_of(model)
     if found is None:
         raise ValueError(
-            f"significance requires components of columns, without rotation or delays, and at least {LEAST_ROWS} rows "
-            f"without missing values; the fit has {model.moments_.count} rows of {model.preparation_.delays} delays"
+            f"significance requires components of columns, without rotation or delays, and at least {LEAST_ROWS} "
+            f"rows; the fit has {model.moments_.count} rows of {model.preparation_.delays} delays"
         )
     return found
 

@@ -173,7 +173,7 @@ class EOF(FieldEstimator):
         Raises
         ------
         ValueError
-            If there are fewer than 30 rows, rows have single missing values, or components are rotated.
+            If there are fewer than 30 rows, or components are rotated.
         """
         return significance(self._fitted())
 

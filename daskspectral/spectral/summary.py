@@ -71,8 +71,6 @@ def verdict_of(what: Any) -> str:
         )
         return f"{np.count_nonzero(beyond)} of {len(beyond)} pairs beyond chance (19 shifts); held out {held}"
     words = reliable_words(reliable, constants, value)
-    if what.moments_.missing and what.moments_.autocovariance is not None:
-        words += "; single missing values have no test against red noise, on_invalid='skip' omits their rows"
     return f"{words}; {_named(np.flatnonzero(~reliable))} not" if 0 < found < count else words
 
 

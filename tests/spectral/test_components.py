@@ -243,6 +243,31 @@ def test_a_twentieth_of_red_noise_exceeds_its_threshold(n: int, removed: int) ->
     assert 0.01 <= above / trials <= 0.1
 
 
+@pytest.mark.parametrize(("kind", "off"), [("random", 0.06), ("late", 0.1), ("one", 1e-3)])
+def test_modes_of_columns_with_missing_values_are_tested(kind: str, off: float) -> None:
+    """As those of all values, of which rows count by the share of pairs that are present."""
+    rng = np.random.default_rng(4)
+    scores = red_noise(600, np.array([0.8, 0.5]), rng) * [8.0, 4.0]
+    x = scores @ np.linalg.qr(rng.standard_normal((30, 2)))[0].T + red_noise(600, np.full(30, 0.4), rng) + 3
+    gone = {"random": rng.random(x.shape) < 0.15, "late": np.zeros(x.shape, bool), "one": np.zeros(x.shape, bool)}
+    gone["late"][:300, :9], gone["one"][7, 2] = True, True
+    whole = dsp.EOF(4, folds="blocks").fit(x)
+    model = dsp.EOF(4, folds="blocks").fit(dsp.Rows(np.where(gone[kind], np.nan, x), on_invalid="pairwise"))
+    found, wanted = model.significance(), whole.significance()
+    there = (~gone[kind]).astype(float)
+    share = np.mean(there.T @ there) / 600
+    np.testing.assert_allclose(found.lag_one[:2], wanted.lag_one[:2], atol=off)
+    effective = 600 * share * (1 - found.lag_one**2) / (1 + found.lag_one**2)
+    np.testing.assert_allclose(found.effective_rows, effective, rtol=1e-9)
+    assert (found.count, found.rows, found.known.tolist()) == (2, 600, [True, True, False, False])
+    np.testing.assert_allclose(found.separations[0], wanted.separations[0], rtol=5 * off)
+    assert model.reliable_.tolist() == [True, True, False, False]
+    noise = red_noise(600, rng.uniform(0, 0.9, 30), rng)
+    noise[gone[kind]] = np.nan
+    model = dsp.EOF(4, folds="blocks").fit(dsp.Rows(noise, on_invalid="pairwise"))
+    assert model.significance().count == 0
+
+
 def test_the_verdict_on_modes_above_red_noise() -> None:
     """Against the scores: two close modes and a separate one, of 300 months that count as fewer."""
     rng, lags = np.random.default_rng(3), np.array([0.8, 0.5, 0.5])
