@@ -164,7 +164,7 @@ def names_of(columns: ColumnNames | None, layout: Layout | None) -> Sequence[str
 
 def add_place(error: InvalidRowError, stacked: StackedRows | None) -> None:
     """Add the coordinates of a row in labeled data to an error."""
-    hint = "on_invalid='skip' excludes columns without a number first, such as land, and then such rows"
+    hint = "The option 'skip' excludes columns without a number first, such as land, and then such rows"
     if stacked is not None:
         column = "" if error.column is None else f", {stacked.layout.names[error.column]}"
         hint = f"It is at {stacked.rows.place(error.row)}{column}. {hint}"
