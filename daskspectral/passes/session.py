@@ -93,10 +93,10 @@ class Session:
         """Plan before any work; None if the number of functions depends on the data."""
         if self.expected is None:
             return None
-        seconds = seconds_of(self.source, self.operator, self.expected)
+        seconds = seconds_of(self.source, self.expected)
         faster = None
         if self.lattice is not None and self.device == "cpu":
-            least = seconds_of(self.source, self.operator, self.lattice)
+            least = seconds_of(self.source, self.lattice)
             faster = least if seconds > max(LONG, 4 * least) else None
         return self._planned(self.expected, self.choosing, seconds, faster)
 

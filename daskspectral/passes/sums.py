@@ -49,7 +49,7 @@ from daskspectral.solve import NormConstrained
 
 Array = NDArray[np.floating[Any]]
 SHARE_SAMPLE = 256
-THREAD_FLOPS = 4e10  # a second of one thread: 2.5e10 to 1e11 were measured
+THREAD_FLOPS = 8e10  # per second of one thread; 5e10 to 1e11 were measured
 TESTED_ROWS, TESTED_SHARE = 8000, 1 / 32  # minimum rows and share for tests of transfer operators
 MOST_DROPPED, MOST_APART = 0.1, 0.75  # shares of rows that coincide with landmarks
 CHANCE = 0.06  # three standard errors of such a share in a sample
@@ -176,11 +176,15 @@ def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} min"
 
 
-def seconds_of(source: Source, operator: Operator, outline: Outline) -> float:
-    """Return about how many seconds one thread sums all rows, with functions of this outline."""
-    cost = None if outline.basis is None else outline.basis.sum_cost(operator.forms, operator.functionals, "cpu")
-    flops = flops_of(source, max(size or 0 for size in outline.sizes)) if cost is None else cost.flops
-    return source.n * flops / THREAD_FLOPS
+def seconds_of(source: Source, outline: Outline) -> float:
+    """Return the approximate time in which one thread of a recent CPU sums all rows, with functions of this outline.
+
+    Per row: a SYRK, a GEMM and 1000 operations of each function; on a lattice, 7^d points of the grid.
+    """
+    p, d = max(size or 0 for size in outline.sizes), source.dimension
+    if outline.basis is not None and outline.basis.cheap_sums:
+        return source.n * (1e-7 + 1.8e-9 * 7.0**d)
+    return source.n * (3.0 * p * p + 2.0 * p * d + 1000.0 * p) / THREAD_FLOPS
 
 
 def flops_of(source: Source, p: int) -> float:

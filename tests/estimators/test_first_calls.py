@@ -159,4 +159,4 @@ def test_a_plan_reports_a_lattice_that_is_much_faster(rows: int, columns: int, m
     assert ("with basis=FourierBasis()" in str(plan)) == (plan.faster is not None) == faster
     if plan.faster is not None:
         assert 4 * plan.faster < plan.seconds
-        assert 10 < plan.faster < 60
+        assert plan.faster == pytest.approx({1: 5.7, 3: 35}[columns], rel=0.3)  # measured on a core of an Intel Xeon
