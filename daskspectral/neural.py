@@ -226,7 +226,7 @@ class Trainer:
             self.watch(state)
             if state.step == recipe.steps:
                 break
-        if len(losses) > 1 and math.isfinite(losses[-1]) and not self._sane(losses):
+        if len(losses) > 1 and math.isfinite(losses[-1]) and not self._is_bounded(losses):
             warn_user(
                 f"the loss of the network grew from {losses[0]:.3g} to {losses[-1]:.3g} during training, and "
                 "earlier functions are used: lower the learning rate (rate)",
@@ -277,7 +277,7 @@ class Trainer:
             )
             return replace(state, step=self.recipe.steps)
         values = self.judge(self._at(arrays))
-        better = self._sane(losses) and self._improves(values, state.values)
+        better = self._is_bounded(losses) and self._improves(values, state.values)
         logger.info(
             "training: step %d, loss %.4g, held-out values %s%s",
             number,
@@ -288,8 +288,8 @@ class Trainer:
         state = replace(state, mu=self._mu(values, state.mu))
         return replace(state, best=arrays, values=values) if better else state
 
-    def _sane(self, losses: list[float]) -> bool:
-        """Return whether the loss is not too large; beyond, functions may be steps of zero energy."""
+    def _is_bounded(self, losses: list[float]) -> bool:
+        """Return whether the loss has not grown too far; beyond, functions may be steps of zero energy."""
         return losses[-1] < FAR * max(losses[0], self.outputs)
 
     def _improves(self, values: Array, before: Array) -> bool:

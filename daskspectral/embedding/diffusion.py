@@ -39,7 +39,7 @@ from daskspectral.embedding.diffusion_functions import (
 from daskspectral.embedding.extension import Coordinates
 from daskspectral.embedding.fitting import UncoveredError, column_signs
 from daskspectral.embedding.points import check_masses, points_in_memory
-from daskspectral.embedding.summary import kernel_matrix
+from daskspectral.embedding.summary import method_facts
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.memory import check_memory, local_threads, predict_memory
 from daskspectral.errors import Rank, RankWarning, ReliabilityWarning, warn_user
@@ -332,7 +332,7 @@ class DiffusionMap(Transformer):
 
     def _summary_parts(self) -> dict[str, Any]:
         facts = {
-            **kernel_matrix(self, len(self.functions_.points)),
+            **method_facts(self, len(self.functions_.points)),
             "variables": self.n_features_in_,
             "time": f"{self.time:g}",
             "alpha": f"{self.alpha:g}",

@@ -18,7 +18,7 @@ from daskspectral.embedding.certificate import Certificate
 from daskspectral.embedding.extension import Coordinates
 from daskspectral.embedding.kernel_problem import RANGE_CUT, KernelizedProblem, LearnedKernel, solve_kernelized
 from daskspectral.embedding.points import points_in_memory
-from daskspectral.embedding.summary import embedding, proved
+from daskspectral.embedding.summary import certificate_facts, embedding_summary
 from daskspectral.engine.memory import available
 from daskspectral.errors import RankWarning, warn_user
 from daskspectral.estimators.table import RunContext, Table, open_table
@@ -273,11 +273,11 @@ class KernelEmbedding(Transformer):
             "points": f"{len(self.embedding_)} of {self.n_features_in_} variables",
             "penalty": f"{self.regularization:g}",
             "range": f"{self.range_} directions",
-            **proved(self, ""),
+            **certificate_facts(self, ""),
             "diagonal": f"within {self.certificate_.error:.1e}",
             "steps": self.n_passes_,
         }
-        return embedding(self, facts)
+        return embedding_summary(self, facts)
 
 
 def _distinct(points: Array) -> tuple[Array, NDArray[np.intp], NDArray[np.intp], Array]:

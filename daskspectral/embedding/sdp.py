@@ -24,7 +24,7 @@ from daskspectral.embedding.extension import Extension
 from daskspectral.embedding.fitting import EXACT_ROWS, FEW, FIRST, FURTHER, EmbeddingProblem, EmbeddingSolution
 from daskspectral.embedding.landmark_passes import Passes, plan_embedding
 from daskspectral.embedding.stages import SOLVERS
-from daskspectral.embedding.summary import embedding, kernel_matrix, proved
+from daskspectral.embedding.summary import certificate_facts, embedding_summary, method_facts
 from daskspectral.engine import Run, plan_rows
 from daskspectral.engine.checkpoint import Checkpoint
 from daskspectral.engine.memory import chosen_device
@@ -433,7 +433,7 @@ class SDPEmbedding(Transformer):
         if extension.preparation.columns is not None:
             variables = f"columns {', '.join(map(str, extension.preparation.columns))} of {variables}"
         facts: dict[str, Any] = {
-            **kernel_matrix(self, len(extension.points)),
+            **method_facts(self, len(extension.points)),
             "variables": f"{variables}{', standardized' if extension.preparation.scale is not None else ''}",
         }
         if self.method_ == "lowrank":
@@ -444,6 +444,6 @@ class SDPEmbedding(Transformer):
             all_proved = "all proved optimal" if all(c.optimal for c in others) else "not all proved optimal"
             facts["stages"] = f"{len(others)} more of {', '.join(map(str, self.stages_[1:]))} columns, {all_proved}"
         products = f", and {certificate.products} for the certificate" if certificate.products else ""
-        facts |= proved(self, f" to {(self.solver or BurerMonteiro()).tolerance:g}")
+        facts |= certificate_facts(self, f" to {(self.solver or BurerMonteiro()).tolerance:g}")
         facts["passes"] = f"{self.n_passes_} products with the kernel{products}"
-        return embedding(self, facts)
+        return embedding_summary(self, facts)

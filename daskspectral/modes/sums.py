@@ -73,7 +73,7 @@ class NufftSum:
             self._strengths = device.empty(len(angles), complex)
         strengths = self._strengths
         if weights is not None:
-            self._take_units(np.array([float(np.abs(w).max()) if len(w) else 0.0 for w in weights]))
+            self._set_scales(np.array([float(np.abs(w).max()) if len(w) else 0.0 for w in weights]))
             if self._steps.any():
                 weights = weights * np.asarray(np.exp2(-self._steps)[:, None], like=weights)
         for k, sums in enumerate(self._sums):
@@ -81,7 +81,7 @@ class NufftSum:
             strengths.imag[...] = weights[2 * k + 1] if weights is not None and 2 * k + 1 < len(weights) else 0.0
             sums += self._plan.execute(strengths)
 
-    def _take_units(self, largest: Array) -> None:
+    def _set_scales(self, largest: Array) -> None:
         """Set the scales of weights far from 1 by the first or by much larger rows."""
         steps = np.rint(np.log2(np.where(largest > 0, largest, 1.0))).clip(-MOST, MOST)
         changed = (largest > 0) & ((steps - self._steps > FAR) | (~self._seen & (steps < -FAR)))

@@ -19,7 +19,7 @@ CLOSED = 1e-5  # 1 - s below which the walk does not leave a component
 LEAST = 1e-6  # s² below which functions are rounding
 
 
-def walk(gram: Array, size: int) -> tuple[Array, Array, Array]:
+def walk_eigenpairs(gram: Array, size: int) -> tuple[Array, Array, Array]:
     """Return s² (size,) of the leading nonconstant functions, descending, V (p, size), and D^(1/2)."""
     root = np.sqrt(np.maximum(gram.sum(axis=1), 0.0))
     scale = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
@@ -37,7 +37,7 @@ def walk(gram: Array, size: int) -> tuple[Array, Array, Array]:
 
 def jump_span(gram: Array, size: int) -> Array:
     """Return the constant and at most `size` leading functions, orthonormal in M."""
-    values, vectors, root = walk(gram, size)
+    values, vectors, root = walk_eigenpairs(gram, size)
     kept = values > LEAST
     scale = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
     functions = scale[:, None] * vectors[:, kept] / np.sqrt(values[kept])
@@ -47,7 +47,7 @@ def jump_span(gram: Array, size: int) -> Array:
 
 def walk_values(gram: Array, most: int) -> Array:
     """Return the `most` smallest eigenvalues 1 - s beyond the constant's, 1 if missing."""
-    found = 1 - np.sqrt(np.maximum(walk(gram, most)[0], 0.0))
+    found = 1 - np.sqrt(np.maximum(walk_eigenpairs(gram, most)[0], 0.0))
     return np.concatenate([found, np.ones(most - len(found))])
 
 
