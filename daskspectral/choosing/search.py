@@ -427,7 +427,7 @@ class CandidateFamily(ABC):
     """Family of functions that are candidates in addition to kernels at landmarks.
 
     `ahead` is added to its scores, such as 0.01 if its pass over all rows is much faster. It is chosen independently of
-    the scores if its first value is `leads` times as large as all others.
+    the scores if its first value is `leads` times that of the best scores.
     """
 
     name: ClassVar[str]
@@ -618,8 +618,9 @@ def _best(
         why = f"the best {kind.name}"
         shown[kind] = Candidate.of(basis.shown, basis.factor, basis.penalty, scores[kind], basis.values, why)
     order = sorted(shown, key=lambda kind: -scores[kind] - (0.0 if kind is None else kind.ahead))
-    largest = values[order[0]].mean(axis=0).max()
-    order.sort(key=lambda kind: kind is None or not values[kind].mean(axis=0)[0] > kind.leads * largest)
+    slowest = {kind: found.mean(axis=0)[0] for kind, found in values.items()}
+    first = slowest[order[0]]
+    order.sort(key=lambda kind: kind is None or not slowest[kind] > kind.leads * first)
     shown[order[0]] = replace(shown[order[0]], why="best")
     better = None if order[0] is None else further[order[0]]
     return better, (*(shown[kind] for kind in order), *others)

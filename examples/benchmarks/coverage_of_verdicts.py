@@ -10,24 +10,32 @@ and to the noise alone. Shares are over all fields of a row of the table:
   with a pair whose modes 2 and 3 are declared separate from each other.
 - known, is: correlation of known patterns with the true ones, predicted and measured.
 
-Trajectories are of 10 000 rows of "four wells" (`slow_dynamics.py`), and of "well" 200 of 50 rows that start anywhere;
-`Koopman((1, 2, 5), reversible=True)` with the functions that it chooses. Intervals of timescales (first three), of
-rates and passage times between the four wells, of weights of equilibrium at the rows, of forecasts 1, 5 and 20 lags
-ahead.
+Trajectories are of 10 000 rows of the four wells of `slow_dynamics.py` with a tenth of the time between rows, and of
+its "well" 200 of 50 rows that start anywhere; `Koopman((1, 2, 5), reversible=True)` with the parameters of `--set`. Counted
+are intervals of three timescales, of rates and passage times between the wells, of weights of equilibrium, and of
+forecasts, which are of the span of the functions: few functions do not resolve means after one lag.
 
-    python examples/benchmarks/coverage_of_verdicts.py
+Measured with 200 fields: interval .973, above .69 (.46 of 60 rows, .91 of 600), noise .05 (.12 of 60 rows), separate
+.98, pairs .05, known .973, is .976. With 60 trajectories and the functions below: timescales .98, rates .85 (1.07 times
+the truth), passage times .77, weights .91, forecasts of the wells .17, .83, .96 (1, 5, 20 lags), of the well .88, .85,
+.90.
+
+    python examples/benchmarks/coverage_of_verdicts.py --set n_components=6 \\
+        --set "basis=dsp.basis.Landmarks(dsp.kernels.Gaussian(0.5), 60)"
 """
 
 from __future__ import annotations
 
 import time
+import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import click
 import numpy as np
-from common import Array, Rows, fit, options, report
+from common import Array, Rows, Settings, fit, options, report, settings_option
 from scipy.signal import lfilter
-from slow_dynamics import chain
+from slow_dynamics import PROCESSES, chain
 
 import daskspectral as dsp
 from daskspectral.moments.field_modes import significance_of
@@ -36,6 +44,8 @@ from daskspectral.spectral.metastable import passage_times
 LENGTHS, MEMORIES = (60, 120, 300, 600), (0.0, 0.5, 0.8, 0.9, 0.95)
 CELLS, VARIANCES, PAIR = 200, np.array([60.0, 30.0, 15.0]), np.array([60.0, 25.0, 25.0])
 CORE, STEPS = 0.35, (1, 5, 20)
+GIVEN: Settings = {"lag": (1, 2, 5), "reversible": True, "random_state": 0}
+PROCESSES["wells"] = replace(PROCESSES["four wells"], lag=0.1)
 
 
 def red(rng: np.random.Generator, n: int, d: int, a: float) -> Array:
@@ -110,35 +120,33 @@ def forecasts(model: dsp.Koopman, name: str, cells: Array) -> dict[str, Array]:
     return found
 
 
-def trajectory(seed: int, n: int) -> dict[str, Array]:
+def trajectory(seed: int, n: int, settings: Settings) -> dict[str, Array]:
     """Return what is counted of one trajectory of four wells."""
-    process = chain("four wells")
+    process = chain("wells")
     x = process.draw(n, seed)
-    model = fit(x, dsp.Koopman, lag=(1, 2, 5), reversible=True, random_state=0).model
+    model = fit(x, dsp.Koopman, **GIVEN | settings).model
     found = {"timescale": within(model.timescale_errors_[0, :3], -1 / np.log(process.values[1:4]))}
     sets = fit_sets(model, x)
     centers = np.array([(a, b) for a in (-1.0, 1.0) for b in (-1.0, 1.0)])
     order = np.asarray(sets.predict(centers))
     if len(set(order)) == 4:
-        true = rates("four wells", centers)
+        true = rates("wells", centers)
         own = np.ix_(order, order)
         off = ~np.eye(4, dtype=bool)
         found["rate"] = within(sets.rate_errors[own][off], true[off])
-        found["rate over the truth"] = sets.rates[own][off & (true > 1e-4)] / true[off & (true > 1e-4)]
+        found["rate over the truth"] = sets.rates[own][off] / true[off]
         found["passage time"] = within(sets.passage_time_errors[own][off], passage_times(true)[off])
     cells = np.random.default_rng(0).choice(len(process.x), 20, p=process.weight)
-    return found | forecasts(model, "four wells", cells)
+    return found | forecasts(model, "wells", cells)
 
 
 def fit_sets(model: dsp.Koopman, x: Array) -> dsp.spectral.sets.MetastableSets:
-    import warnings
-
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return model.metastable_sets(4, x)
 
 
-def starts(seed: int, count: int) -> dict[str, Array]:
+def starts(seed: int, count: int, settings: Settings) -> dict[str, Array]:
     """Return what is counted of short trajectories of a well that start anywhere."""
     process, rng = chain("well"), np.random.default_rng(seed)
     cells = np.empty((count, 50), int)
@@ -148,7 +156,7 @@ def starts(seed: int, count: int) -> dict[str, Array]:
         chances = rng.random(count)
         cells[:, t] = [np.searchsorted(process.cumulated[c], u) for c, u in zip(cells[:, t - 1], chances, strict=True)]
     x = process.x[cells.clip(max=len(process.x) - 1)] + process.spacing * (rng.random((count, 50, 1)) - 0.5)
-    model = fit([*x], dsp.Koopman, lag=(1, 2, 5), reversible=True, random_state=0).model
+    model = fit([*x], dsp.Koopman, **GIVEN | settings).model
     jumps, density = np.diff(process.cumulated, axis=1, prepend=0), np.zeros(len(process.x))
     now = first / first.sum()
     for _ in range(45):  # of rows that 5 others follow
@@ -173,7 +181,8 @@ def averaged(done: list[dict[str, Array]]) -> dict[str, float]:
 @options(repeats=None)
 @click.option("--fields", default=10, show_default=True, help="fields of each length and memory")
 @click.option("--trajectories", default=60, show_default=True)
-def main(quick: bool, json_path: Path | None, fields: int, trajectories: int) -> None:
+@settings_option
+def main(quick: bool, json_path: Path | None, fields: int, trajectories: int, settings: Settings) -> None:
     """Simulate, fit and count."""
     fields, trajectories, n = (4, 1, 2000) if quick else (fields, trajectories, 10_000)
     lengths, memories = ((60,), (0.5,)) if quick else (LENGTHS, MEMORIES)
@@ -187,8 +196,8 @@ def main(quick: bool, json_path: Path | None, fields: int, trajectories: int) ->
     report(f"{fields * len(every)} fields", rows, json_path)
     rows = []
     for name, done in (
-        ("four wells", [trajectory(seed, n) for seed in range(trajectories)]),
-        ("well, many starts", [starts(seed, n // 50) for seed in range(trajectories)]),
+        ("wells", [trajectory(seed, n, settings) for seed in range(trajectories)]),
+        ("well, any start", [starts(seed, n // 50, settings) for seed in range(trajectories)]),
     ):
         rows += [{"process": name, "quantity": key, "mean": value} for key, value in averaged(done).items()]
     report(f"{trajectories} trajectories", rows, None)
