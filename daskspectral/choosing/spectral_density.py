@@ -39,7 +39,7 @@ from daskspectral.moments.solution import System
 from daskspectral.moments.trial import Split, Trial, half_splits
 from daskspectral.operators import NeighborJumps
 from daskspectral.passes.selection import Candidate, Selection
-from daskspectral.solve.pencil import ritz_size
+from daskspectral.solve.pencil import PART, ritz_size
 from daskspectral.solve.ridge import RidgeFit, RidgeProblem, solve_diagonal, summed
 from daskspectral.solvers import Regularized, Solving
 
@@ -51,14 +51,14 @@ PENALTY = 1.0  # c, relative to the effective number of rows
 PENALTIES = (1.0, 0.1, 0.01, 1e-3, 1e-4)  # for a fixed kernel, whose scale may be less suitable
 UNCOMPARED = 10.0  # c without a comparison: with 1 a few rows in the tails have values near 0
 UNIT, REGRESSION_UNIT = 0.1, 0.25  # relative to the longest period: the scale without a comparison
-TRIED = 750  # functions of the lattices that are compared
-SPAN = 160  # leading functions in which candidates are compared
+TRIED = 450  # functions of the lattices that are compared, and of those of regressions
+SPAN = 160  # leading functions in which candidates are compared at several penalties
 TIMES = 2  # permutations of the folds, two splits each
 LEAST_FOLDS = 4
 LEAST_LONG, LEAST_SHORT = 1e-4, 1e-3  # relative to the density at 0, and at half the frequency
 
 INTERCEPT = 10.0  # root of the prior variance of the constant; the sum of all others is 1
-REGRESSION_TRIED, EXACT = 450, 1000  # functions of the lattices on which kernels are compared, and penalties
+EXACT = 1000  # functions of the lattices on which penalties of regressions are compared
 PARTS = 5  # into which folds are merged
 
 
@@ -163,11 +163,12 @@ def spectral_density_search(
     whole, measured = trial.moments, cast(FourierLattice, trial.moments.basis)
     kind = whole.operator.solver
     lattice = measured.truncated(shrunk_orders(measured.orders, TRIED))
-    moments = whole.expanded(lattice)
+    moments, ritz = whole.expanded(lattice), ritz_size(kind.n_compared(count))
+    most = min(SPAN, PART * ritz) if len(penalties) == 1 else SPAN  # halves are solved in no more
 
     def tried(prior: Hyperparameters) -> Trial:
         weighed = WeightedModes(moments, kernel_of(families[prior.family], prior.factor, whole), lattice)
-        span, _ = weighed.leading(min(penalties), ritz_size(kind.n_compared(count)), SPAN)
+        span, _ = weighed.leading(min(penalties), ritz, most)
         return replace(trial, moments=weighed.reduced(span))
 
     evaluator = TrialEvaluator(tried, halves, penalties, kind, count)
@@ -246,7 +247,7 @@ def regress(
     if moments.folds is not None:
         few = moments.folds.merged(np.arange(moments.folds.number) % PARTS)
         moments = replace(moments, folds=few)
-    tried = lattice.truncated(shrunk_orders(orders, REGRESSION_TRIED))
+    tried = lattice.truncated(shrunk_orders(orders, TRIED))
 
     def problem_at(candidate: Hyperparameters) -> RidgeProblem:
         kernel = kernel_of(families[candidate.family], candidate.factor, moments)

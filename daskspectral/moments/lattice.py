@@ -33,7 +33,7 @@ from daskspectral.solve.whitening import inverse_root
 Array = NDArray[np.floating[Any]]
 Arrays = Mapping[str, NDArray[Any]]
 SPAN = 400  # number of leading functions
-LOWEST = 300  # number of functions of lowest frequency, for the scale of the last value
+LOWEST = 4  # number of functions of lowest frequency per value, for the scale of the last value
 FEWER = (0.5, 0.75)  # shares of the frequencies, for the discretization error
 ITERATIONS = 2  # of the subspace iteration for fewer frequencies
 CUT_SIZE = 1331  # maximum number of functions without a penalty, by dense algebra
@@ -130,7 +130,7 @@ class WeightedModes:
 
     def _last_value(self, a: Array, b: Array, count: int) -> float:
         """Return an estimate of the last requested value from the functions of lowest frequency."""
-        order = np.argsort(self.basis.inner.frequencies.squares, kind="stable")[:LOWEST]
+        order = np.argsort(self.basis.inner.frequencies.squares, kind="stable")[: LOWEST * count]
         few, form = a[np.ix_(order, order)], b[np.ix_(order, order)]
         white = inverse_root(few, max(1e-10, CERTAIN * self.precision))
         values = scipy.linalg.eigvalsh(white.T @ form @ white)

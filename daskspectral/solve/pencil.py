@@ -38,6 +38,7 @@ PART = 3  # size of the space for parts of the data, relative to a Ritz space
 PART_ROUNDING = 1e-10  # of directions of the whole data that vanish on a part
 NO_VALUE = 1e-12  # of the largest singular value: smaller ones are 0, with arbitrary functions
 CERTAIN = 100.0  # minimum share of a function, relative to the rounding of one that vanishes on the data
+MANY = 5  # functions per eigenvector, up to which all eigenvectors are faster
 RAISED = 1e12  # limit of σ t, above those for wells of a form of the same rows
 
 
@@ -64,18 +65,16 @@ def next_shift(t: float, sigma: float) -> float:
 def leading_by_cholesky(a: Array, b: Array, t: float, size: int) -> tuple[Array, Array, float]:
     """Return the `size` largest θ, descending, vectors (p, size), and σ."""
     p, sigma = len(a), 0.0
+    some = (p - size, p - 1) if MANY * size < p else None  # all are faster than many
     while True:
         try:
             theta, vectors = scipy.linalg.eigh(
-                a,
-                (1 + t * sigma) * a + t * b,
-                subset_by_index=(p - size, p - 1) if size < p else None,
-                driver="gvx" if size < p else "gvd",
+                a, (1 + t * sigma) * a + t * b, subset_by_index=some, driver="gvd" if some is None else "gvx"
             )
         except scipy.linalg.LinAlgError:
             sigma = next_shift(t, sigma)
         else:
-            return theta[::-1], vectors[:, ::-1], sigma
+            return theta[: -size - 1 : -1], vectors[:, : -size - 1 : -1], sigma
 
 
 def last_value(energy: Array, white: Array, count: int) -> float:
