@@ -83,13 +83,16 @@ class Sample(Registered):
     @classmethod
     def of_batch(cls, batch: Mapping[str, NDArray[Any]], reach: float, size: int) -> Sample:
         """Return the sample of a batch: up to `size` rows of lowest keys below the reach."""
-        keys = mixed(batch[NUMBER]) * 2.0**-64
-        rows = np.flatnonzero(keys < reach)
-        rows = rows[np.argsort(keys[rows], kind="stable")]
-        if len(rows) > size:
-            reach, rows = float(keys[rows[size]]), rows[:size]
+        hashes = mixed(batch[NUMBER])
+        rows = np.flatnonzero(hashes <= np.uint64(reach * 2.0**64)) if reach < 1 else np.arange(len(hashes))
+        keys = hashes[rows] * 2.0**-64
+        order = np.argsort(keys, kind="stable")
+        order = order[keys[order] < reach]
+        if len(order) > size:
+            reach, order = float(keys[order[size]]), order[:size]
+        rows, keys = rows[order], keys[order]
         weights = np.asarray(batch["weight"][rows], float) if "weight" in batch else np.ones(len(rows))
-        return cls(np.asarray(batch["x"][rows], float), weights, keys[rows], reach, size)
+        return cls(np.asarray(batch["x"][rows], float), weights, keys, reach, size)
 
     def shifted(self, delta: Array) -> Sample:
         return replace(self, points=self.points + delta)
