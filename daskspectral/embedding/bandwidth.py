@@ -8,6 +8,8 @@ a number     in the units of X, or of its standardized columns
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import pdist, squareform
 
 from daskspectral.data.source import Source
-from daskspectral.embedding.diffusion_functions import joining_bandwidth, neighbor_scale
+from daskspectral.embedding.diffusion_functions import eigenvectors, joining_bandwidth, neighbor_scale
 from daskspectral.engine.sampling import draw_rows
 from daskspectral.errors import ReliabilityWarning, warn_user
 from daskspectral.landmarks import median_of_distinct
@@ -57,10 +59,17 @@ def chosen_bandwidth(source: Source, bandwidth: str | float, random_state: Any) 
     return found
 
 
-def neighbor_bandwidth(source: Source, n_components: int, random_state: Any) -> float:
-    """Return the "auto" bandwidth of `DiffusionMap`, a neighbor distance of 2000 rows."""
+def neighbor_bandwidth(
+    source: Source, n_components: int, random_state: Any, vectors: Callable[[float], Array] | None = None
+) -> float:
+    """Return the "auto" bandwidth of `DiffusionMap`, from 2000 rows and the `vectors` (n, k) of all at a bandwidth."""
     points, unit = _sample(source, 2 * SAMPLE, np.random.default_rng(random_state))
-    found = unit * neighbor_scale((points - points[0]) / unit, n_components)
+    scaled = (points - points[0]) / unit
+    if vectors is None:
+        squares = squareform(pdist(scaled, "sqeuclidean"))
+        found = unit * neighbor_scale(scaled, partial(eigenvectors, squares, n_components))
+    else:
+        found = unit * neighbor_scale(scaled, lambda h: vectors(unit * h))
     logger.info("bandwidth %.6g, by the distances of neighbors among %d rows", found, len(points))
     return found
 

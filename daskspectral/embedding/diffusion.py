@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 import math
+from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -204,27 +205,15 @@ class DiffusionMap(Transformer):
             )
         if method == "lowrank":
             self._check_landmarks(source)
-        solve = partial(self._solved, exact=method == "exact")
-        if self.bandwidth == "auto":
-            self.bandwidth_ = neighbor_bandwidth(source, self.n_components, self.random_state)
-        else:
-            self.bandwidth_ = chosen_bandwidth(source, self.bandwidth, self.random_state)
+        values, functions, embedding = self._exact(source) if method == "exact" else self._lowrank(source)
         advise_units(source, SCALED)
-        while True:
-            try:
-                values, functions = solve(source, Gaussian(self.bandwidth_ / math.sqrt(2)))
-                break
-            except UncoveredError:
-                if self.bandwidth != "auto":
-                    raise
-                self.bandwidth_ *= math.sqrt(2)
-                logger.info("the landmarks do not cover the points; bandwidth increased to %.6g", self.bandwidth_)
         self._check_components(values)
-        skips = source.on_invalid == "skip"
-        run = _run(replace(source, on_invalid="keep") if skips else source, functions, "embedding")
-        far = "nan" if skips else "raise"
-        found = Coordinates(functions, functions.width, functions.kernel, functions.points, extrapolate=far)
-        embedding = run.map(partial(mapped_rows, found))
+        if embedding is None or len(embedding) < source.n:
+            skips = source.on_invalid == "skip"
+            run = _run(replace(source, on_invalid="keep") if skips else source, functions, "embedding")
+            far = "nan" if skips else "raise"
+            found = Coordinates(functions, functions.width, functions.kernel, functions.points, extrapolate=far)
+            embedding = run.map(partial(mapped_rows, found))
         assert embedding is not None
         signs = column_signs(embedding)
         self.embedding_, self.functions_ = embedding * signs, replace(functions, weights=functions.weights * signs)
@@ -268,19 +257,45 @@ class DiffusionMap(Transformer):
         function = Coordinates(own, self._n_features_out, own.kernel, own.points)
         return self._framed(function, X, name="embedding", coordinates={"eigenvalue": self.spectrum_}, **options)
 
-    def _solved(self, source: Source, kernel: Gaussian, *, exact: bool) -> tuple[Array, DiffusionFunctions]:
-        """Return the eigenvalues and the functions at landmarks (`exact`: all points)."""
-        if exact:
-            points = points_in_memory(source)[0]
-            if len(points) <= self.n_components:
-                raise ValueError(
-                    f"n_components must be less than the number of valid rows, {len(points)}, got {self.n_components}."
-                )
-            gram = kernel.values(points, points)
-            check_masses(self.bandwidth_, gram.sum(axis=1))
-            return exact_map(
-                kernel, points, gram, self.n_components, alpha=self.alpha, time=self.time, symmetric=self.symmetric
+    def _chosen(self, source: Source, coordinates: Callable[[float], Array] | None = None) -> float:
+        """Return the bandwidth, "auto" by the `coordinates` of all rows at a bandwidth or those of sampled rows."""
+        if self.bandwidth == "auto":
+            return neighbor_bandwidth(source, self.n_components, self.random_state, coordinates)
+        return chosen_bandwidth(source, self.bandwidth, self.random_state)
+
+    def _exact(self, source: Source) -> tuple[Array, DiffusionFunctions, Array]:
+        """Return the eigenvalues, the functions at all points, and the coordinates of the valid rows."""
+        points = points_in_memory(source)[0]
+        if len(points) <= self.n_components:
+            raise ValueError(
+                f"n_components must be less than the number of valid rows, {len(points)}, got {self.n_components}."
             )
+
+        @cache
+        def solved(bandwidth: float) -> tuple[Array, DiffusionFunctions, Array]:
+            kernel = Gaussian(bandwidth / math.sqrt(2))
+            gram = kernel.values(points, points)
+            check_masses(bandwidth, gram.sum(axis=1))
+            options: Any = {"alpha": self.alpha, "time": self.time, "symmetric": self.symmetric}
+            return exact_map(kernel, points, gram, self.n_components, **options)
+
+        self.bandwidth_ = self._chosen(source, lambda bandwidth: solved(bandwidth)[2])
+        return solved(self.bandwidth_)
+
+    def _lowrank(self, source: Source) -> tuple[Array, DiffusionFunctions, None]:
+        """Return the eigenvalues and the functions at landmarks, at a bandwidth at which these cover the rows."""
+        self.bandwidth_ = self._chosen(source)
+        while True:
+            try:
+                return *self._solved(source, Gaussian(self.bandwidth_ / math.sqrt(2))), None
+            except UncoveredError:
+                if self.bandwidth != "auto":
+                    raise
+                self.bandwidth_ *= math.sqrt(2)
+                logger.info("the landmarks do not cover the points; bandwidth increased to %.6g", self.bandwidth_)
+
+    def _solved(self, source: Source, kernel: Gaussian) -> tuple[Array, DiffusionFunctions]:
+        """Return the eigenvalues and functions at landmarks."""
         wanted = self._wanted_landmarks(kernel)
         at_most = wanted.method == "cholesky"  # fewer may span the kernel
         rng = np.random.default_rng(self.random_state)

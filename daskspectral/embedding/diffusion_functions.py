@@ -8,7 +8,7 @@ the pseudo-inverse of K_YY and K is replaced by ψᵀ ψ; the features of an exa
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -16,7 +16,7 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 from scipy.spatial import KDTree
-from scipy.spatial.distance import pdist, squareform
+from scipy.spatial.distance import pdist
 
 from daskspectral.embedding.problems import CUT
 from daskspectral.kernels import Kernel
@@ -177,8 +177,8 @@ def exact_map(
     alpha: float = 0.0,
     time: float = 1.0,
     symmetric: bool = True,
-) -> tuple[Array, DiffusionFunctions]:
-    """Return the `count` leading eigenvalues of A_bar (k,), and the coordinates, from all points."""
+) -> tuple[Array, DiffusionFunctions, Array]:
+    """Return the `count` leading eigenvalues of A_bar (k,), the functions, and coordinates of all points (n, k)."""
     first = np.ones(len(points))
     second = gram.sum(axis=1) ** -alpha
     m = second * (gram @ second)
@@ -187,13 +187,15 @@ def exact_map(
     values, vectors = leading_pairs(scale[:, None] * gram * scale, root / np.linalg.norm(root), count)
     weights = scale[:, None] * vectors * values ** (time - 1)
     mass = None if symmetric else float(m.sum())
-    return values, DiffusionFunctions(kernel, points, None, first, second, weights, alpha, mass)
+    coordinates = vectors * values**time / (1.0 if mass is None else root[:, None] / np.sqrt(mass))
+    return values, DiffusionFunctions(kernel, points, None, first, second, weights, alpha, mass), coordinates
 
 
 def leading_pairs(matrix: Array, trivial: Array, count: int) -> tuple[Array, Array]:
-    """Return the `count` leading eigenvalues (k,) and eigenvectors (n, k) of A_bar."""
+    """Return the `count` leading eigenvalues (k,) and eigenvectors (n, k) of A_bar, and overwrite A."""
     n, count = len(matrix), min(count, len(matrix))
-    deflated = symmetric_part(matrix - np.outer(trivial, trivial))
+    deflated: NDArray[Any] = matrix
+    deflated -= np.outer(trivial, trivial)  # symmetric up to rounding
     values, vectors = scipy.linalg.eigh(deflated, subset_by_index=[n - count, n - 1])
     if np.abs(vectors.T @ vectors - np.eye(count)).max() > _DIGITS:  # LAPACK misses some of a cluster's
         values, vectors = eigh(deflated)
@@ -212,27 +214,34 @@ def rest_on_few(shares: Array, n: int) -> NDArray[np.bool_]:
     return np.asarray(shares < max(FEW, min(_ROWS / n, 0.1)))
 
 
-def neighbor_scale(points: Array, count: int) -> float:
+def neighbor_scale(points: Array, vectors: Callable[[float], Array]) -> float:
     """Return the median distance of points to their 10th neighbor, robust to outliers.
 
-    It is doubled while a coordinate rests on few points, up to four times the median distance. Copies count once;
-    below 50 points a fifth of their number replaces ten. Raises ValueError if all points are equal.
+    It is doubled while one of the `vectors` (n, k) at a bandwidth rests on few points, up to four times the median
+    distance. Copies count once; below 50 points a fifth of their number replaces ten. Raises ValueError if all points
+    are equal.
     """
     distinct = np.unique(points, axis=0)
     if len(distinct) < 2:
         raise ValueError("points must differ, got equal points only, for which no bandwidth can be chosen.")
     number = min(NEIGHBORS, max(1, len(distinct) // 5))
     scale = h = float(np.median(KDTree(distinct).query(distinct, [number + 1])[0]))
-    squares = squareform(pdist(points, "sqeuclidean"))
-    widest = 4 * math.sqrt(np.median(squares[squares > 0]))
+    widest = math.inf
     while h < widest:
-        k = np.exp(-squares / h**2)
-        root = np.sqrt(k.sum(axis=1))
-        vectors = leading_pairs(k / root / root[:, None], root / np.linalg.norm(root), count)[1]
-        if not rest_on_few(rows_of_coordinates(vectors), len(points)).any():
+        if not rest_on_few(rows_of_coordinates(vectors(h)), len(points)).any():
             return h
+        if widest == math.inf:
+            squares = pdist(points, "sqeuclidean")
+            widest = 4 * math.sqrt(np.median(squares[squares > 0]))
         h *= 2
     return scale
+
+
+def eigenvectors(squares: Array, count: int, h: float) -> Array:
+    """Return the `count` leading eigenvectors (n, k) of A_bar, alpha = 0, from squared distances (n, n)."""
+    k = np.exp(-squares / h**2)
+    root = np.sqrt(k.sum(axis=1))
+    return leading_pairs(k / root / root[:, None], root / np.linalg.norm(root), count)[1]
 
 
 def joining_bandwidth(squares: Array) -> float:
@@ -240,8 +249,8 @@ def joining_bandwidth(squares: Array) -> float:
 
     There the tenth largest eigenvalue of Abar (1.2) is 0.9, from `squares` r² (n, n): k eigenvalues near 1 are k + 1
     groups that the random walk K_ij / m_i rarely leaves (Lee, Oveis Gharan and Trevisan 2014). Below 100 distinct
-    points, a tenth of their number replaces ten. Each of about a dozen eigenvalues costs O(n³). Raises ValueError if
-    all points are equal.
+    points, a tenth of their number replaces ten. About a dozen counts of eigenvalues cost O(n³) each. Raises ValueError
+    if all points are equal.
     """
     n = len(squares)
     first = np.argmin(squares, axis=1) == np.arange(n)  # the point itself, or the first one equal to it
@@ -251,7 +260,7 @@ def joining_bandwidth(squares: Array) -> float:
     modes = min(MODES, max(1, distinct // 10))
 
     def joined(h: float) -> bool:
-        return _eigenvalue(squares, h, modes) < JOINED
+        return _number_above(squares, h, JOINED) <= modes
 
     h = float(np.sqrt(np.median(squares[squares > 0])))
     if joined(h):
@@ -267,9 +276,13 @@ def joining_bandwidth(squares: Array) -> float:
     return h
 
 
-def _eigenvalue(squares: Array, h: float, mode: int) -> float:
-    """Return the mode-th eigenvalue of Abar, from 1."""
+def _number_above(squares: Array, h: float, least: float) -> int:
+    """Return the number of eigenvalues of A above `least`, from the inertia of `least` I - A (Sylvester)."""
     k = np.exp(-squares / h**2)
     root = np.sqrt(k.sum(axis=1))
-    k /= root[:, None] * root
-    return float(scipy.linalg.eigvalsh(k, overwrite_a=True)[-1 - mode])  # all: LAPACK misses some of a cluster's
+    k /= root[:, None] * -root
+    k[np.diag_indices(len(k))] += least
+    size = int(scipy.linalg.lapack.dsytrf_lwork(len(k), lower=1)[0])
+    factor, pivots, _ = scipy.linalg.lapack.dsytrf(k.T, lower=1, lwork=size, overwrite_a=True)
+    blocks = np.count_nonzero(pivots < 0) // 2  # of two rows, with one negative eigenvalue
+    return int(np.count_nonzero(np.diag(factor)[pivots > 0] < 0) + blocks)
