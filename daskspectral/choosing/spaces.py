@@ -128,7 +128,7 @@ class FunctionSpace:
         """
         dimension, known, recipe = source.dimension_at(self.view), self.landmarks, self.recipe
         if recipe.after_pass:
-            check_modes(operator, dimension)
+            check_modes(operator)
         if known is not None and known.linear and known.drawn and known.n_landmarks == "auto" and not recipe.vanishes:
             gaps = source.on_invalid == "pairwise"
             least = dimension if gaps else min(source.n, dimension)
