@@ -65,6 +65,8 @@ class GalerkinProblem:
         Exclude the second half of the landmarks.
     device : Device
         Device for eigenvectors of large matrices.
+    parts_alone : bool, default=False
+        Solve only parts of the data, which requires fewer decompositions.
     """
 
     def __init__(
@@ -75,7 +77,9 @@ class GalerkinProblem:
         solver: Solving = EVERYTHING,
         half: bool = False,
         device: Device = HOST,
+        parts_alone: bool = False,
     ):
+        self.parts_alone = parts_alone
         self.operator, self.solver, self.count, self.c = moments.operator, solver, count, penalty
         self.kind, self.device = moments.operator.solver, device
         self.cut, self.least_cut = resolve_cut(solver.rtol, moments.dtype), CUTS[moments.dtype]
@@ -209,7 +213,7 @@ class GalerkinProblem:
 
     @cached_property
     def _pencil(self) -> Pencil | None:
-        return self.kind.pencil(self.system(self.means, self.rows))
+        return self.kind.pencil(replace(self.system(self.means, self.rows), part=self.parts_alone))
 
     @cached_property
     def nulls(self) -> int:

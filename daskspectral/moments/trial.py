@@ -96,7 +96,7 @@ class Trial:
         has values far below 0.
         """
         first, *_ = penalties = list(penalties)
-        problem = GalerkinProblem(self.moments, count, first)
+        problem = GalerkinProblem(self.moments, count, first, parts_alone=True)
         reduced = problem.reduced(self.groups)
         means = [(self._means(reduced, self._fitted(split)), self._means(self.groups, split[1])) for split in splits]
         found = []

@@ -22,8 +22,11 @@ from daskspectral.devices import HOST, Device
 from daskspectral.solve.system import GalerkinSystem, Penalty
 from daskspectral.solve.whitening import (
     Whitening,
+    at_unit_diagonal,
+    check_seen,
     deflated,
     eigh,
+    inverse_root,
     orthonormal,
     symmetric_part,
     unit_root,
@@ -34,6 +37,7 @@ from daskspectral.solve.whitening import (
 Array = NDArray[np.floating[Any]]
 LEAST_FUNCTIONS = 32  # minimum size of a Ritz space
 MARGIN = 8  # functions of a Ritz space beyond the requested ones
+POWERS = 2  # iterations for principal functions
 PART = 3  # size of the space for parts of the data, relative to a Ritz space
 PART_ROUNDING = 1e-10  # of directions of the whole data that vanish on a part
 NO_VALUE = 1e-12  # of the largest singular value: smaller ones are 0, with arbitrary functions
@@ -86,24 +90,49 @@ def last_value(energy: Array, white: Array, count: int) -> float:
     return float(scipy.linalg.eigh(reduced, eigvals_only=True, subset_by_index=(k, k))[0])
 
 
+def principal(gram: Array, count: int, cut: float) -> Array:
+    """Return about the `count` leading principal functions (p, r) of a Gram matrix, orthonormal."""
+    correlation, scale = at_unit_diagonal(gram)
+    span = np.random.default_rng(0).standard_normal((len(gram), count))
+    for _ in range(POWERS):
+        span = np.linalg.qr(correlation @ span)[0]
+    found: Array = scale[:, None] * (span @ inverse_root(symmetric_part(span.T @ correlation @ span), cut))
+    return found
+
+
 class Pencil:
     """Penalized problem B = energy + penalty, A = gram, (p, p), in the directions determined by the data.
 
     `null` (p,) marks functions annihilated by the energy (rows of exact zeros). `root` whitens A + t (B + σ A) of the
-    others; `norm` is their penalty. λ is the last of `count` values of A above `cut`; `theta` (r,), descending, and
-    `functions` (p, r) are its eigenpairs in `root`. Raises ValueError if every function vanishes.
+    others; `norm` is their penalty. λ is the last of `count` values of A above `cut`, estimated from principal
+    functions if only parts of the data are solved, not the `whole`; `theta` (r,), descending, and `functions` (p, r)
+    are its eigenpairs in `root`. Raises ValueError if every function vanishes.
     """
 
-    def __init__(self, energy: Array, gram: Array, penalty: Penalty, count: int, cut: float, device: Device = HOST):
+    def __init__(
+        self,
+        energy: Array,
+        gram: Array,
+        penalty: Penalty,
+        count: int,
+        cut: float,
+        device: Device = HOST,
+        whole: bool = True,
+    ):
         self.count, self.cut, self.precision = count, cut, penalty.precision
         self.null = (energy == 0).all(axis=0) & (np.diag(gram) > 0)
-        rest, self._white = ~self.null, whiten(gram, cut, self.null, device=device).matrix
+        rest, self._gram, self._device = ~self.null, gram, device
+        check_seen(gram)
         self._first, _, a = deflated(gram, self.null, cut)
         self.norm = penalty.left[np.ix_(rest, rest)]
         b, squares = energy[np.ix_(rest, rest)] + self.norm, np.diag(gram)[rest]
         self.t, self.sigma = 1.0, 0.0
         if np.trace(a) > 0:
-            last = last_value(energy, self._white[:, self._first.shape[1] :], ritz_size(count) - MARGIN)
+            size = ritz_size(count)
+            if whole:
+                last = last_value(energy, self._white[:, self._first.shape[1] :], size - MARGIN)
+            else:
+                last = last_value(energy[np.ix_(rest, rest)], principal(a, size, cut), size - MARGIN)
             self.t = scale_of(last, np.trace(b), np.trace(a))
         self.root = InverseRoot(a + self.t * b, penalty.rounding, squares, device)
         while self.root.least < -100 * self.root.rounding and self.sigma * self.t < RAISED:
@@ -119,6 +148,11 @@ class Pencil:
         parts, blurred = deflated(gram, self.null, self.cut), self.root.blurred(self.functions, self.precision)
         span = self._whitening(self.null, parts, self.theta, self.functions, blurred)
         return replace(span, coordinates=self._white.T @ gram @ span.matrix)
+
+    @cached_property
+    def _white(self) -> Array:
+        """All functions above the cut, orthonormal (p, r)."""
+        return whiten(self._gram, self.cut, self.null, device=self._device).matrix
 
     @cached_property
     def span(self) -> Array:

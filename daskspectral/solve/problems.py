@@ -19,7 +19,15 @@ from daskspectral.registry import Named
 from daskspectral.solve.pencil import CERTAIN, Pencil, leading_pairs
 from daskspectral.solve.ritz import SMALL, energy_scores, explained, overfitted, ritz, ritz_singular
 from daskspectral.solve.system import BySlopes, ByValues, GalerkinSystem, Penalty
-from daskspectral.solve.whitening import Whitening, fix_signs, inverse_root, orthonormal, symmetric_part, whiten
+from daskspectral.solve.whitening import (
+    Whitening,
+    eigh,
+    fix_signs,
+    inverse_root,
+    orthonormal,
+    symmetric_part,
+    whiten,
+)
 from daskspectral.validation import check_flag, check_option
 
 Array = NDArray[np.floating[Any]]
@@ -28,6 +36,7 @@ Rank = int | tuple[int, int]
 NEGLIGIBLE = 1e-3  # of the largest value: smaller differences are neglected
 SMALL_SINGULAR = 0.25  # of the largest: errors of smaller singular values are relative to this
 MISSING = 0.1  # share of the constant: cost of a missing singular function
+FULL = 64  # size up to which computing all eigenvectors is faster than a few
 COMPARED, MOST_COMPARED = 16, 24  # number of compared values, if at most 24 are requested
 POSITIVE = 1e-6  # of the largest value: larger negative values are not rounding
 
@@ -499,7 +508,8 @@ class SymmetricPencil(Problem):
         penalty = system.within
         if not isinstance(penalty, Penalty):
             return None
-        return Pencil(self.energy(system), system.gram, penalty, system.count, system.cut, system.device)
+        whole = not system.part
+        return Pencil(self.energy(system), system.gram, penalty, system.count, system.cut, system.device, whole)
 
     def nulls(self, system: GalerkinSystem) -> int:
         energy, gram = self.energy(system), system.gram
@@ -517,7 +527,11 @@ class SymmetricPencil(Problem):
         size = len(reduced)
         k = min(system.count, size)
         wanted = (size - k, size - 1) if self.descending else (0, k - 1)
-        values, vectors = scipy.linalg.eigh(reduced, subset_by_index=wanted)
+        if size <= FULL:
+            values, vectors = eigh(reduced)
+            values, vectors = values[wanted[0] : wanted[1] + 1], vectors[:, wanted[0] : wanted[1] + 1]
+        else:
+            values, vectors = scipy.linalg.eigh(reduced, subset_by_index=wanted)
         if self.descending:
             values, vectors = values[::-1], vectors[:, ::-1].copy()
         fix_signs(white.whitened(vectors), vectors)

@@ -152,9 +152,7 @@ def whiten(
     Functions marked by `keep` (p,) are always retained, first; the others are orthogonal to them. `blurred` (p,) is
     the rounding of squared norms. Raises ValueError if every function vanishes.
     """
-    seen = np.diag(gram) > 0
-    if not seen.any():
-        raise ValueError("every function is 0 on all rows. Fit columns that vary, or widen the kernel")
+    seen = check_seen(gram)
     if keep is None or not (keep & seen).any():
         root, values = unit_root(gram, cut, 0.0, blurred, device)
         return Whitening(np.ascontiguousarray(root[:, ::-1]), values[::-1])
@@ -168,6 +166,14 @@ def whiten(
     second = inverse_root(symmetric_part(rest), 0.0, cut * values[0], device=device)[:, ::-1]
     fix_signs(second)
     return Whitening(scale[:, None] * with_null(first, -projection @ second, second, keep), values)
+
+
+def check_seen(gram: Array) -> NDArray[np.bool_]:
+    """Return which functions do not vanish on the data (p,); raise ValueError if all do."""
+    seen: NDArray[np.bool_] = np.diag(gram) > 0
+    if not seen.any():
+        raise ValueError("every function is 0 on all rows. Fit columns that vary, or widen the kernel")
+    return seen
 
 
 def deflated(gram: Array, null: NDArray[np.bool_], cut: float) -> tuple[Array, Array, Array]:

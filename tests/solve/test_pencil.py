@@ -119,15 +119,16 @@ def test_the_value_of_a_number() -> None:
     assert [last_value(energy, np.eye(3), count) for count in (0, 1, 2, 9)] == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("alone", [False, True])
 @pytest.mark.parametrize(("nulls", "depth"), [(0, 0.0), (1, 0.0), (0, 300.0)])
-def test_a_part_of_the_data_has_a_smaller_span(nulls: int, depth: float) -> None:
+def test_a_part_of_the_data_has_a_smaller_span(nulls: int, depth: float, alone: bool) -> None:
     """Its own form and Gram matrix, and a penalty that is so much larger, of wells too."""
     whole, part = Dense(nulls, 0), Dense(nulls, 1)
     part.norm = whole.norm
     well = np.linalg.qr(np.random.default_rng(2).standard_normal((60, 1)))[0]
     for one in (whole, part):
         one.energy = one.energy - depth * well @ well.T
-    pencil = Pencil(whole.energy, whole.gram, whole.penalty, 5, CUT)
+    pencil = Pencil(whole.energy, whole.gram, whole.penalty, 5, CUT, whole=not alone)
     assert (pencil.sigma > 0) == (depth > 0)
     a, energy = part.quotient
     outer = a + pencil.t * (energy + 30.0 * part.norm[nulls:, nulls:] + pencil.sigma * a)
@@ -153,6 +154,18 @@ def test_few_functions_are_taken_whole(p: int, count: int, descending: bool) -> 
         np.testing.assert_allclose(found.values, by_cut.values, atol=1e-7)
         np.testing.assert_allclose(found.right * units[:, None], by_cut.right, atol=1e-6)
         assert found.rank == by_cut.rank == p
+
+
+def test_the_scale_of_parts_is_near_that_of_the_whole() -> None:
+    """For a kernel whose functions are nearly dependent, too, of which traces say little."""
+    x = np.random.default_rng(0).random((400, 1))
+    y, scale = np.linspace(0, 1, 30), 0.3
+    phi = np.exp(-((x - y) ** 2) / (2 * scale**2))
+    slopes = phi * (y - x) / scale**2
+    gram, energy = phi.T @ phi / 400, slopes.T @ slopes / 400
+    for count in (1, 3):
+        t = [Pencil(energy, gram, Penalty(1e-6 * gram), count, CUT, whole=whole).t for whole in (True, False)]
+        assert 0.1 < t[1] / t[0] < 10
 
 
 # -- two sides ---------------------------------------------------------------------------------------------------------
