@@ -236,9 +236,9 @@ def gathered(
     for name in names:
         parts = {g: sums.pop(name_in(g, name)) for g in range(groups) if name_in(g, name) in sums}
         found = next(iter(parts.values()))
-        arrays[name] = np.zeros((groups, *found.shape), found.dtype)
-        for g in list(parts):
-            arrays[name][g] = parts.pop(g)
+        arrays[name] = np.empty((groups, *found.shape), found.dtype)
+        for g in range(groups):
+            arrays[name][g] = parts.pop(g, 0)
             if arrays[name][g].nbytes > RELEASED:
                 release()
     folds = Folds(arrays, weight, count.astype(np.int64), **rule)
