@@ -74,10 +74,12 @@ FIRST_LANDMARKS, FIRST_ROWS = 100, 2000  # of the line search
 START = 0.5  # first scale in median distances
 NARROWER = 0.5**0.5  # relative to the best scale of few functions: more functions allow it
 KERNELS = 2  # without a metric
+BEHIND, MANY = 0.05, 1000  # largest difference of a finalist's score with few functions, for at least MANY rows
 SPREAD = 0.3  # jitter J of functions whose gradients contribute
 STEPS = 2  # iterations of learning a metric
 FLAT = 0.05  # relative to the last value: smaller values have equal weights in a metric
 STRETCH = 0.01  # least root of a metric relative to its largest
+ROUND = 0.9  # least root relative to the largest above which a metric is not tried
 DIGITS = 4  # of a metric
 DIRECTIONS = 20  # of a metric: the leading ones, if there are more columns
 DENSE_COLUMNS = 300  # above which leading directions are computed in a random subspace
@@ -274,7 +276,7 @@ class LandmarkSearch:
             if (newest >= KERNELS and best.family != newest) or not thinned._learned(best):
                 break
             self._line_search(first, newest + 1, min(best.factor, LARGEST_FACTOR / 2))
-        leaders = {min(s.family, KERNELS): s for s in reversed(first.order)}
+        leaders = self._leaders(first)
         final = Search(evaluator := self.evaluator(splits))
         final.judge(leaders.values())
         best = final.order[0]
@@ -284,6 +286,15 @@ class LandmarkSearch:
             failures = (f"{self.leading.kernel(s)}, penalty {s.penalty}: {why}" for s, why in evaluator.failed.items())
             raise np.linalg.LinAlgError("\n".join(["no candidate converged:", *failures]))
         return final, first, first.at_search_boundary(final.order[0])
+
+    def _leaders(self, first: Search) -> dict[int, Hyperparameters]:
+        """Return the best scale of each kernel and the best metric, without those far behind the best."""
+        best = {min(s.family, KERNELS): s for s in reversed(first.order)}
+        if self.operator.solver.two_sided or self.pilot.rows < MANY:
+            return best
+        scores = first.scores
+        least = max(scores.values()) - BEHIND
+        return {family: s for family, s in best.items() if scores[s] >= least}
 
     def _line_search(self, search: Search, family: int, start: float) -> None:
         """Evaluate scales next to `start`, and further ones while the last one is the best."""
@@ -340,7 +351,8 @@ def metric_of(slopes: Array) -> Array | None:
     """Return the root A of the metric of gradients (c, k, d): A Aᵀ is their mean outer product, up to a factor.
 
     A is (d, d), with roots of at least `STRETCH` of the largest one, or (d, e) for the e leading of many directions.
-    None if all gradients vanish. Entries are rounded to few digits, so that results do not depend on the last bits.
+    None if all gradients vanish, or few directions have nearly equal roots. Entries are rounded to few digits, so that
+    results do not depend on the last bits.
     """
     if slopes.shape[-1] <= DIRECTIONS:
         values, vectors = np.linalg.eigh(np.einsum("cka,ckb->ab", slopes, slopes))
@@ -349,6 +361,8 @@ def metric_of(slopes: Array) -> Array | None:
     if not values[-1] > 0:
         return None
     if slopes.shape[-1] <= DIRECTIONS:
+        if values[0] > ROUND**2 * values[-1]:
+            return None
         found = (vectors * np.sqrt(np.maximum(values / values[-1], STRETCH**2))) @ vectors.T
     else:
         kept = values > STRETCH**2 * values[-1]

@@ -14,6 +14,7 @@ from daskspectral.choosing.search import _half_blocks as half_blocks
 from daskspectral.data.writing import progress_bar
 from daskspectral.errors import RankWarning, ReliabilityWarning
 from daskspectral.kernels import Gaussian, Matern
+from daskspectral.modes import matrices
 from daskspectral.moments.trial import Trial
 from daskspectral.operators import Cross, Laplacian, Operator, Transfer
 from daskspectral.solvers import Regularized
@@ -25,6 +26,7 @@ pytestmark = unreliable
 RNG = np.random.default_rng(0)
 LINE = RNG.uniform(0, np.pi, (400, 1))
 PLANE = RNG.standard_normal((300, 2)) * [1.0, 8.0]
+UNIFORM = np.random.default_rng(0).random((1000, 2))
 WALK = np.cumsum(RNG.standard_normal((300, 2)), axis=0) * 0.1
 
 
@@ -240,6 +242,30 @@ def test_the_choice_has_a_bar_that_counts_trials(model: Any, monkeypatch: pytest
     (bar,) = bars
     assert (bar.desc, bar.total) == ("choice", None)
     assert bar.n >= 6  # scales of two kernels at least
+
+
+def test_a_metric_of_equal_roots_is_not_tried() -> None:
+    for x, tried in ((UNIFORM, False), (UNIFORM * [1.0, 0.5], True)):
+        found = dsp.SpectralDecomposition(n_components=4, random_state=0).fit(x).search_results_.candidates
+        assert any("metric" in candidate.kernel for candidate in found) == tried
+
+
+def test_a_kernel_far_behind_with_few_functions_is_not_a_finalist(monkeypatch: pytest.MonkeyPatch) -> None:
+    def finalists() -> set[str]:
+        found = dsp.SpectralDecomposition(n_components=4, random_state=0).fit(UNIFORM).search_results_.candidates
+        return {candidate.kernel.partition("(")[0] for candidate in found if candidate.splits == 4}
+
+    assert finalists() == {"Gaussian"}
+    monkeypatch.setattr("daskspectral.choosing.search.BEHIND", np.inf)
+    assert finalists() == {"Gaussian", "Matern"}
+
+
+def test_a_plan_for_many_columns_does_not_list_pairs_of_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It names a Fourier basis if it would be faster, for up to three columns."""
+    units, sizes = matrices._units, []
+    monkeypatch.setattr(matrices, "_units", lambda d: sizes.append(d) or units(d))
+    assert dsp.SpectralDecomposition().plan(np.zeros((100, 50))).ranges
+    assert set(sizes) == {1}
 
 
 @pytest.mark.parametrize("rows", [2, 5, 11, 100])
