@@ -167,7 +167,13 @@ SAMPLES = {
     "swiss-roll": Sample("rolled sheet (t cos t, h, t sin t)", 3, _swiss_roll, fixed=True),
     "uniform": Sample("uniform in the cube [-1, 1]^d", 2, _uniform),
     "ou": Sample(f"Ornstein-Uhlenbeck, dX = -X dt + sqrt(2) dW, time step {OU_STEP}", 2, _ou, step=OU_STEP),
-    "langevin": Sample("double well, dX = -V' dt + sqrt(2) dW", 1, _langevin, fixed=True, step=LANGEVIN_STEP),
+    "langevin": Sample(
+        f"double well, dX = -V' dt + sqrt(2) dW, V = {BARRIER:g} (X^2 - 1)^2, time step {LANGEVIN_STEP}",
+        1,
+        _langevin,
+        fixed=True,
+        step=LANGEVIN_STEP,
+    ),
     "blobs": Sample(f"{BLOBS} normal clusters around fixed centers in the cube [-10, 10]^d", 2, _blobs),
 }
 
@@ -233,7 +239,7 @@ def draw(
     chunk_rows: int | None = None,
     seed: int = 0,
 ) -> npt.NDArray[Any]:
-    """Return n rows (n, d) of a distribution.
+    """Return n rows (n, d) of a distribution or a trajectory, by name.
 
     Parameters
     ----------
@@ -391,7 +397,7 @@ def ocean(n: int = 720, *, seed: int = 0) -> xr.DataArray:
     return xr.DataArray(np.where(land, np.nan, values), coords, dims, name="temperature", attrs=attrs)
 
 
-_TEXT = """Return n rows of a distribution: {described}.
+_TEXT = """Return n rows of a {kind}: {described}.
 
 Parameters
 ----------
@@ -423,8 +429,9 @@ def _function(name: str) -> Callable[..., npt.NDArray[Any]]:
     function.__name__ = function.__qualname__ = name.replace("-", "_")
     described = SAMPLES[name].description
     options = f"noise={SAMPLES[name].noise}, " if SAMPLES[name].noise else ""
+    kind = "trajectory" if SAMPLES[name].step else "distribution"
     function.__doc__ = _TEXT.format(
-        name=function.__name__, described=described, options=options, d=SAMPLES[name].dimension
+        name=function.__name__, kind=kind, described=described, options=options, d=SAMPLES[name].dimension
     )
     return function
 

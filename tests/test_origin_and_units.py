@@ -210,7 +210,7 @@ def test_functions_of_moved_points(basis: Any) -> None:
     assert len(MOVED) > 10
     x, delta = normal(20), np.array([1.5, -0.7])
     found = basis.translated(delta)
-    expected = found.turn @ basis.values(x) + found.rest[:, None]
+    expected = found.matrix @ basis.values(x) + found.constant[:, None]
     np.testing.assert_allclose(found.basis.values(x + delta), expected, rtol=1e-9, atol=1e-9)
 
 

@@ -121,7 +121,7 @@ class Kernel(Parameterized, ABC):
         return x
 
     def moved(self, x: Array, step: Array) -> Array:
-        """Return points x (c, d) moved by steps (c, d) in the metric of the kernel."""
+        """Return points x (c, d) moved by steps (c, d) of lengths in the metric, not the scale, of the kernel."""
         return np.asarray(x + step)
 
     @property
@@ -503,6 +503,9 @@ class Scaled(ComposedKernel):
 
     def combine(self, evaluate: Callable[[Kernel], Array]) -> Array:
         return self.factor * evaluate(self.kernel)
+
+    def moved(self, x: Array, step: Array) -> Array:
+        return self.kernel.moved(x, step)
 
     def profile(self, s: Array, order: int, out: Array) -> Array:
         self.kernel.profile(s, order, out)

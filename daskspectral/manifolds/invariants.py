@@ -64,7 +64,7 @@ _GAP = 100.0  # least ratio of the smallest nonzero singular value to the larges
 def invariant_coefficients(
     space: Eigenspace, isometries: Sequence[Isometry], algebra: Sequence[KillingField] = ()
 ) -> Matrix:
-    """Return an orthonormal basis U (m, r) of the coefficients invariant under a group.
+    """Return orthonormal U (m, r) of the functions of an eigenspace that generators leave invariant.
 
     {a : D(g) a = a for every generator g, dD(X) a = 0 for every X of the algebra}; Uᵀ φ are invariant functions. On
     tori U is sparse; otherwise it spans the null space of the stacked D(g) - I and dD(X) (Proposition 6, Soleymani et

@@ -25,7 +25,7 @@ class NamedOperator:
 
 
 def parse(text: str, **options: Any) -> Operator:
-    """Return the operator of a name `name[:word...]`, such as `transfer:10:eigen`, and of its options.
+    """Return the operator of a name `name[:word...]`, such as `transfer:10`, with keyword options.
 
     Parameters
     ----------

@@ -208,9 +208,7 @@ class Koopman(Process):
         return self._timescales()[1]
 
     def chapman_kolmogorov(self, sets: MetastableSets | None = None) -> ChapmanKolmogorov:
-        """Return the Chapman-Kolmogorov test of the Markov property.
-
-        It compares powers of the operator with measurements at longer lags.
+        """Return the Chapman-Kolmogorov test: powers of the operator against the longer lags of the fit.
 
         Parameters
         ----------

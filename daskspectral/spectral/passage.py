@@ -84,7 +84,7 @@ class FirstPassage(ModelFunctions):
     Examples
     --------
     >>> import daskspectral as dsp
-    >>> x = dsp.datasets.langevin(20_000)
+    >>> x = dsp.datasets.langevin(20_000, seed=1)
     >>> basis = dsp.basis.Landmarks("gaussian:0.5", 15)
     >>> model = dsp.Koopman(5, reversible=True, n_components=2, basis=basis, random_state=0).fit(x)
     >>> passage = model.first_passage(x, x[:, 0] < -0.8, x[:, 0] > 0.8)

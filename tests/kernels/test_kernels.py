@@ -166,3 +166,4 @@ def test_a_step_in_a_metric_is_as_long_as_the_metric_measures(e: int) -> None:
         kernel.embedded(kernel.moved(x, rng.standard_normal(x.shape))) - kernel.embedded(x), axis=1
     )
     np.testing.assert_allclose((lengths**2).mean(), 3, rtol=0.05)
+    np.testing.assert_array_equal((2 * kernel).moved(x, x), kernel.moved(x, x))  # jitter does not depend on a factor
