@@ -34,7 +34,7 @@ def average_over(generators: Sequence[Array]) -> PermutationAverage | None:
         elif not moved and np.count_nonzero(sign < 0) == 1:
             flips.add(frozenset([int(np.argmin(sign))]))
     swaps, flips = (_conjugates(found, [image for image, _ in moves]) for found in (swaps, flips))
-    blocks = _joined(d, swaps)
+    blocks = _joined_blocks(d, swaps)
     signed = {block for block in blocks if any(flip <= set(block) for flip in flips)}
     free = np.array([not any(i in block for block in signed) for i in range(d)])
     for image, sign in moves:
@@ -45,7 +45,7 @@ def average_over(generators: Sequence[Array]) -> PermutationAverage | None:
     return PermutationAverage(tuple(ElementBlock(block, block in signed) for block in blocks), even)
 
 
-def _joined(count: int, sets: Iterable[Iterable[int]]) -> list[tuple[int, ...]]:
+def _joined_blocks(count: int, sets: Iterable[Iterable[int]]) -> list[tuple[int, ...]]:
     """Return the finest partition of range(count) that splits none of the sets."""
     label = [*range(count)]
     for joined in sets:

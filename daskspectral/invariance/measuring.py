@@ -255,9 +255,9 @@ class InvariantSpace:
         found = basis.representation
         if (asked is None) != (found is None):
             return False
-        pairs = zip(_moves(basis.group, found), _moves(group, asked), strict=False)
+        pairs = zip(_generator_matrices(basis.group, found), _generator_matrices(group, asked), strict=False)
         same = all(a.shape == b.shape and np.allclose(a, b, rtol=0, atol=1e-12) for a, b in pairs)
-        return same and len(_moves(basis.group, found)) == len(_moves(group, asked))
+        return same and len(_generator_matrices(basis.group, found)) == len(_generator_matrices(group, asked))
 
     def exponent(self, manifold: Manifold) -> float:
         """Return 2 s / dimension, the power of D_lambda in the Sobolev norm."""
@@ -289,7 +289,7 @@ def _check_size(basis: InvariantBasis | EquivariantBasis, most: int | None, numb
         )
 
 
-def _moves(group: Group | None, representation: Representation | None) -> list[Array]:
+def _generator_matrices(group: Group | None, representation: Representation | None) -> list[Array]:
     """Return (A, b) of generators and (X, b) of the algebra, with the representation."""
     if group is None:
         return []

@@ -505,7 +505,7 @@ class Scaled(ComposedKernel):
         return self.factor * evaluate(self.kernel)
 
     def moved(self, x: Array, step: Array) -> Array:
-        return self.kernel.moved(x, step)
+        return np.asarray(self.kernel.moved(x, step))
 
     def profile(self, s: Array, order: int, out: Array) -> Array:
         self.kernel.profile(s, order, out)

@@ -69,7 +69,7 @@ class PermutationAverage:
     def reaches(self, degree: int) -> bool:
         """Return whether a degree is evaluated to rounding, at feasible cost."""
         terms = sum(self.invariant_polynomials(k) for k in range(degree + 1))
-        leading = _leading(self.ambient, degree) * _mean_power(self.ambient, degree)
+        leading = _leading_coefficient(self.ambient, degree) * _mean_power(self.ambient, degree)
         return terms <= _MOST_TERMS and float(np.finfo(float).eps * np.sqrt(leading)) <= _LOST
 
     def terms(self, degree: int) -> int:
@@ -106,7 +106,7 @@ class SymmetricHarmonics(Functions):
 
     @cached_property
     def transform(self) -> Array:
-        return np.asarray(self.rows * np.sqrt(_leading(self.ambient, self.degree)))
+        return np.asarray(self.rows * np.sqrt(_leading_coefficient(self.ambient, self.degree)))
 
     def raw(self, x: Array) -> Array:
         return self._features(projected(x)[0])
@@ -235,7 +235,7 @@ def _powers(value: Array, growth: Growth) -> Array:
     return np.concatenate([np.ones((1, len(value))), np.cumprod(np.broadcast_to(value, (most, len(value))), axis=0)])
 
 
-def _leading(d: int, degree: int) -> float:
+def _leading_coefficient(d: int, degree: int) -> float:
     """Return the coefficient of t^l in Z_l(t) on S^(d-1), N 2^l (a)_l / (2 a)_l."""
     a = (d - 2) / 2
     return SphereKernel(d, degree).size * prod(2 * (a + i) / (2 * a + i) for i in range(degree))

@@ -135,9 +135,9 @@ def null_space(actions: Sequence[Array], derived: Sequence[Array] = ()) -> Array
     m = start.shape[1]
     factor: Array = np.zeros((0, m))
     for action in actions:
-        factor = _stacked(factor, action @ start - start)
+        factor = _stacked_triangle(factor, action @ start - start)
     for each in derived[1:]:
-        factor = _stacked(factor, each @ start)
+        factor = _stacked_triangle(factor, each @ start)
     values, rows = _singular(factor)
     values = np.maximum(values[::-1], 64 * np.finfo(float).eps * m)  # ascending; below, rounding errors
     candidates = np.flatnonzero(values <= _ZERO)
@@ -176,7 +176,7 @@ def _singular(factor: Array) -> tuple[Array, Array]:
     return values, rows
 
 
-def _stacked(factor: Array, below: Array) -> Array:
+def _stacked_triangle(factor: Array, below: Array) -> Array:
     """Return the triangular factor of two stacked matrices."""
     return np.asarray(np.linalg.qr(np.concatenate([factor, below]), mode="r"))
 

@@ -242,7 +242,7 @@ class HermiteRegressor(Regressor):
         return self._session_of(source, operator, folds)
 
     def _session_of(self, source: Source, operator: Any, folds: FoldRequest | None) -> Session:
-        side, asked = self._side(source, operator)
+        side, asked = self._landmark_space(source, operator)
         side.check_against(source, int(operator.gradients), operator)
         if (source.standardize or source.factors) and side.recipe.periodic:
             name = "standardize" if source.standardize else "latitude"
@@ -255,7 +255,7 @@ class HermiteRegressor(Regressor):
         expected = Outline((side.size, None), basis=side.probe(source, operator))
         return Session(source, operator, choose, self.dtype, chosen_device(self.device), folds, expected, choosing)
 
-    def _side(self, source: Source, operator: Regression) -> tuple[FunctionSpace, Any]:
+    def _landmark_space(self, source: Source, operator: Regression) -> tuple[FunctionSpace, Any]:
         """Return the function space, and the requested number of landmarks."""
         basis = Landmarks() if self.basis is None else basis_by_name(self.basis)
         recipe = basis.recipe if isinstance(basis, BasisRecipe) else None

@@ -91,13 +91,13 @@ def energy_scores(found: Mapping[Any, Array]) -> dict[Any, float]:
     """
     least = min(0.0, *(float(np.mean(h[:, 0])) for h in found.values()))
     shifted = {s: np.maximum(h - least, 0) for s, h in found.items()}
-    middle = SMALL * _last(shifted.values())
+    middle = SMALL * _least_last_value(shifted.values())
     most = max(float(h[np.isfinite(h)].max(initial=0)) for h in shifted.values()) + middle
     sizes = {s: np.log(np.minimum(h, 10 * most) + middle).mean(axis=0) for s, h in shifted.items()}
     return {s: -float(np.average(size, weights=1 / np.arange(1.0, 1 + len(size)))) for s, size in sizes.items()}
 
 
-def _last(values: Iterable[Array]) -> float:
+def _least_last_value(values: Iterable[Array]) -> float:
     """Return the least mean of the last positive value over candidates."""
     means = np.stack([np.mean(h, axis=0) for h in values])
     best = np.min(np.where(np.isfinite(means) & (means > 0), means, np.inf), axis=0)
