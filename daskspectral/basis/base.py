@@ -91,7 +91,7 @@ class Basis(BasisRecipe):
 
     @abstractmethod
     def at(self, block: Block, atoms: Sequence[Atom]) -> Evaluation:
-        """Evaluate the features of these atoms at the points `block.x` (c, d)."""
+        """Return an `Evaluation` at the points `block.x` (c, d), for the features (p, c) of these atoms."""
 
     @property
     def components(self) -> int:

@@ -36,7 +36,7 @@ ACCELERATOR_PANEL_BYTES = 1 << 26  # each panel costs some kernel launches there
 
 @dataclass(frozen=True, eq=False)
 class LandmarkBasis(Basis):
-    """Kernel functions phi_i(x) = k(x, y_i) at landmarks y.
+    """Basis of kernel functions phi_i(x) = k(x, y_i) at landmarks y.
 
     Parameters
     ----------

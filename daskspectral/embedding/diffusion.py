@@ -58,7 +58,7 @@ EXACT_ROWS = 2000  # most rows for all pairs
 
 
 class DiffusionMap(Transformer):
-    """Diffusion map (Coifman and Lafon 2006), in the variant of Fanuel et al. (2022).
+    """Diffusion map (Coifman and Lafon 2006), by symmetric eigenvectors as in Fanuel et al. (2022).
 
     K_ij = exp(-|x_i - x_j|² / bandwidth²) is divided by powers of its degrees q = K 1,
 

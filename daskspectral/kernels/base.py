@@ -107,7 +107,7 @@ class Kernel(Parameterized, ABC):
         return self.check_order(sum(alpha))
 
     def check_order(self, order: int) -> int:
-        """Return the order of a derivative in x; raise SmoothnessError if it is above `order`."""
+        """Return `order` of a derivative in x; raise SmoothnessError if the kernel has fewer derivatives."""
         if order > self.order:
             raise SmoothnessError(f"{self} has derivatives up to order {self.order:g}, not {order}")
         return order
@@ -259,7 +259,7 @@ class ProfileKernel(Kernel):
 
     @property
     def slope(self) -> float:
-        """Constant factor of T that `pair` omits."""
+        """Constant factor of T (2 q' for distances, q' for dot products) that `pair` omits."""
         return 1.0
 
     @property
