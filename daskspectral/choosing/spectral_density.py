@@ -51,7 +51,7 @@ PENALTY = 1.0  # c, relative to the effective number of rows
 PENALTIES = (1.0, 0.1, 0.01, 1e-3, 1e-4)  # for a fixed kernel, whose scale may be less suitable
 UNCOMPARED = 10.0  # c without a comparison: with 1 a few rows in the tails have values near 0
 UNIT, REGRESSION_UNIT = 0.1, 0.25  # relative to the longest period: the scale without a comparison
-TRIED = 450  # functions of the lattices that are compared, and of those of regressions
+TRIED, REGRESSION_TRIED = 750, 450  # functions of the lattices that are compared; fewer are inaccurate for clusters
 SPAN = 160  # leading functions in which candidates are compared at several penalties
 TIMES = 2  # permutations of the folds, two splits each
 LEAST_FOLDS = 4
@@ -247,7 +247,7 @@ def regress(
     if moments.folds is not None:
         few = moments.folds.merged(np.arange(moments.folds.number) % PARTS)
         moments = replace(moments, folds=few)
-    tried = lattice.truncated(shrunk_orders(orders, TRIED))
+    tried = lattice.truncated(shrunk_orders(orders, REGRESSION_TRIED))
 
     def problem_at(candidate: Hyperparameters) -> RidgeProblem:
         kernel = kernel_of(families[candidate.family], candidate.factor, moments)
