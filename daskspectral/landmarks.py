@@ -146,7 +146,7 @@ def uniform(sample: ArrayLike, p: int, rng: np.random.Generator) -> Indices:
 
 
 def kmeans_plus_plus(sample: ArrayLike, p: int, rng: np.random.Generator) -> Indices:
-    """Return k-means++ seeds, in O(m p d) (Arthur and Vassilvitskii, SODA 2007).
+    """Return the indices of at most p k-means++ seeds of rows (m, d) (Arthur and Vassilvitskii 2007).
 
     Each next point is drawn with probability proportional to D(x)², D(x) the distance to the nearest point chosen so
     far.
@@ -191,7 +191,7 @@ def kmeans_plus_plus(sample: ArrayLike, p: int, rng: np.random.Generator) -> Ind
 
 
 def farthest_point(sample: ArrayLike, p: int, rng: np.random.Generator) -> Indices:
-    """Return a farthest-point traversal from a random first point, in O(m p d).
+    """Return the indices of rows (m, d) in a farthest-point traversal from a random first one, in O(m p d).
 
     The covering radius is at most twice the optimum for p points. Gonzalez, Theor. Comput. Sci. 38, 1985.
 

@@ -144,7 +144,7 @@ class Basis(BasisRecipe):
 
     @property
     def landmark_parts(self) -> tuple[LandmarkBasis, ...]:
-        """Parts that are kernel functions at landmarks, without boundary functions.
+        """Kernel functions at landmarks among its parts, without the boundary functions that multiply them.
 
         Examples
         --------

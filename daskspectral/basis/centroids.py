@@ -113,7 +113,7 @@ class CentroidBasis(Differentiated):
         return replace(basis, radius=float(np.median(positive)) if len(positive) else 0.0, reach=float(radii.max()))
 
     def redrawn(self, points: Array, rng: np.random.Generator) -> CentroidBasis:
-        """Return the basis with as many other random centroids of rows (n, d)."""
+        """Return a basis of as many new centroids, by k-means of rows (n, d) from other random starts."""
         sets, m, _ = self.centroids.shape
         shape = min(m, len(distinct_rows(points)[0])), sets, self.n_nearest
         basis = CentroidBasis.from_rows(points, *shape, rng)

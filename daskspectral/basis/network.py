@@ -207,9 +207,9 @@ class NetworkBasis(Basis):
         return replace(self, weights=weights, biases=biases)
 
     def apply(self, variables: Any, x: Any) -> Any:
-        """Return the outputs (c, k) at points (c, d) minus the center, in JAX.
+        """Return the outputs (c, k) in JAX at points (c, d) from which the caller has subtracted the center.
 
-        The center is subtracted before, because in single precision points far from 0 would coincide.
+        In single precision points far from 0 would coincide.
         """
         import jax
 

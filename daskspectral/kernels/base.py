@@ -61,7 +61,7 @@ class Kernel(Parameterized, ABC):
 
     @property
     def portable(self) -> bool:
-        """True if arrays of any device are accepted; kernels of user functions run on the host."""
+        """True if arrays of any device are accepted; functions and classes of users run on the host."""
         builtin = type(self).__module__.partition(".")[0] == __package__.partition(".")[0]
         return builtin and all(part.portable for part in self.kernels.values())
 

@@ -144,7 +144,7 @@ class Operator(CallRepr, ABC):
         return self.form.annihilates_constants
 
     def slopes_squared(self, dimension: int) -> float | None:
-        """Return Σ |u|² if the form is a sum of squared derivatives along directions u, d for Dirichlet; else None."""
+        """Return the constant Σ |u|² if the form sums squared derivatives along u, d for Dirichlet; else None."""
         return None
 
     @property
